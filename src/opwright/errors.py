@@ -1,0 +1,61 @@
+"""Every exception that opwright raises, and the exit code that each one gives a shell.
+
+OpwrightError (1)
+├── SpecError (3)          op.py does not describe operators as it should
+├── ToolchainError (4)     a compiler, a header or a package is missing on this machine
+├── BuildError (5)         a source was rejected by its compiler or by the linker
+├── LoadError (6)          a shared object could not be brought into this process
+└── CacheError (7)         the folder of finished builds cannot be used
+
+Exit code 2 is the shell's own: wrong usage.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class OpwrightError(Exception):
+    """Something that a user can mend: the message says what was wrong, what was expected, what to do."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class SpecError(OpwrightError):
+    """An `op.py`, or an operator in it, does not say what opwright needs to know."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class ToolchainError(OpwrightError):
+    """A tool, a header or a package that a build needs is missing or too old."""
+
+    exit_code: ClassVar[int] = 4
+
+
+class BuildError(OpwrightError):
+    """A compiler or the linker rejected the sources.
+
+    Attributes:
+        command: the command line that failed, ready to paste into a shell; empty if none was run.
+        output: everything that the command printed.
+    """
+
+    exit_code: ClassVar[int] = 5
+
+    def __init__(self, message: str, *, command: str = "", output: str = "") -> None:
+        super().__init__(message)
+        self.command = command
+        self.output = output
+
+
+class LoadError(OpwrightError):
+    """A shared object could not be loaded, or its operators could not be registered."""
+
+    exit_code: ClassVar[int] = 6
+
+
+class CacheError(OpwrightError):
+    """The folder that holds finished builds cannot be read or written."""
+
+    exit_code: ClassVar[int] = 7
