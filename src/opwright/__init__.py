@@ -1,0 +1,64 @@
+"""Describe a PyTorch operator once in Python, make it fast in C++ or CUDA, run it everywhere."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from opwright.errors import (
+    BuildError,
+    CacheError,
+    LoadError,
+    OpwrightError,
+    SpecError,
+    ToolchainError,
+)
+from opwright.spec import Library, Op
+
+if TYPE_CHECKING:
+    from opwright.builder.cmake import cmake_prefix_path
+    from opwright.builder.library import build
+    from opwright.loader.jit import load, load_inline
+    from opwright.loader.open import open  # noqa: A004  the public name: opwright.open
+    from opwright.toolchain.flags import include_path
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BuildError",
+    "CacheError",
+    "Library",
+    "LoadError",
+    "Op",
+    "OpwrightError",
+    "SpecError",
+    "ToolchainError",
+    "__version__",
+    "build",
+    "cmake_prefix_path",
+    "include_path",
+    "load",
+    "load_inline",
+    "open",
+]
+
+# Found when first asked for: describing operators must not cost the import of torch.
+_HOMES = {
+    "build": "opwright.builder.library",
+    "cmake_prefix_path": "opwright.builder.cmake",
+    "include_path": "opwright.toolchain.flags",
+    "load": "opwright.loader.jit",
+    "load_inline": "opwright.loader.jit",
+    "open": "opwright.loader.open",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        msg = f"module 'opwright' has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,5 @@
+"""Lets `python -m opwright` be the program `opwright`."""
+
+from opwright.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Builds operator libraries into shared objects, once per content."""

@@ -1,0 +1,52 @@
+"""Finds from what sources include which of PyTorch's two C++ interfaces they are written against."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from opwright.toolchain.flags import Abi
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', flags=re.MULTILINE)
+# Everything of PyTorch's but the headers whose binary interface it keeps stable.
+_FULL = re.compile(r"(?:torch/(?!csrc/stable/|headeronly/|csrc/inductor/aoti_torch/c/)|ATen/|c10/|pybind11/).*")
+_PYTHON_MODULE = re.compile(r"\b(?:PYBIND11_MODULE|TORCH_EXTENSION_NAME|PyInit_\w+|NB_MODULE)\b")
+
+
+def abi_of(sources: Iterable[Path], include_dirs: Iterable[Path] = ()) -> Abi:
+    """`"full"` where a source, or a header of the author's that it includes, takes in PyTorch's whole C++ API.
+
+    Args:
+        sources: the C++ and CUDA files.
+        include_dirs: folders in which the author's own headers are looked for.
+    """
+    names = (name for source in sources for name in _included(source, list(include_dirs), set()))
+    return "full" if any(_FULL.fullmatch(name) for name in names) else "stable"
+
+
+def makes_python_module(sources: Iterable[Path]) -> bool:
+    """Whether a source binds a Python module, with pybind11 or by hand."""
+    return any(_PYTHON_MODULE.search(_text(source)) for source in sources)
+
+
+def _included(file: Path, include_dirs: list[Path], seen: set[Path]) -> Iterator[str]:
+    if file in seen:
+        return
+    seen.add(file)
+    for _, name in _INCLUDE.findall(_text(file)):
+        yield name
+        for folder in (file.parent, *include_dirs):
+            header = folder / name
+            if header.is_file():
+                yield from _included(header.resolve(), include_dirs, seen)
+                break
+
+
+def _text(file: Path) -> str:
+    # Comments out first: a header that is only mentioned is not included.
+    text = file.read_text(errors="replace")
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)

@@ -1,0 +1,217 @@
+"""Keeps finished objects and libraries, and finds them again by the content that they were made from.
+
+Layout, below one folder:
+    objects/<recipe>/     manifest.json, and one object for each set of headers it was compiled with
+    libraries/<recipe>/   <name>.so
+    inline/<content>/     sources that were given as strings
+    work/<recipe>.<…>/    a build under way; nothing reads there but the build itself
+    locks/<recipe>.lock   held by the process that builds; the system frees it with the process
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import platformdirs
+from filelock import FileLock, Timeout
+
+from opwright.errors import CacheError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+# A new layout, or a new meaning of an entry, takes a new name: old and new can share a folder.
+LAYOUT = "1"
+# Headers change back and forth when branches do; beyond this many sets the oldest is dropped.
+_MOST_VARIANTS = 8
+_SLOW_WAIT_S = 2.0
+
+
+def digest(parts: Iterable[str | bytes]) -> str:
+    """A name for content: equal for equal parts, and for no others."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        raw = part.encode() if isinstance(part, str) else part
+        hasher.update(len(raw).to_bytes(8, "little"))
+        hasher.update(raw)
+    return hasher.hexdigest()[:40]
+
+
+class Cache:
+    """Finished builds, by content.
+
+    Args:
+        root: the folder; by default `$OPWRIGHT_CACHE`, else the user's cache folder.
+    """
+
+    def __init__(self, root: Path | None = None) -> None:
+        chosen = root or os.environ.get("OPWRIGHT_CACHE") or platformdirs.user_cache_path("opwright")
+        self.root = Path(chosen).expanduser().absolute() / LAYOUT
+
+    # -- objects ------------------------------------------------------------------------------------
+
+    def find_object(self, recipe: str) -> Path | None:
+        """The object that `recipe` gives with the headers as they are now; None if it is not here."""
+        folder = self.root / "objects" / recipe
+        for variant in _manifest(folder):
+            product: Path = folder / variant["object"]
+            if _size(product) == variant["bytes"] and all(map(_unchanged, variant["headers"])):
+                return product
+        return None
+
+    def keep_object(self, recipe: str, product: Path, headers: Iterable[Path]) -> Path:
+        """Move `product` in, with the state of every header that its compile read."""
+        with self._writing():
+            folder = self.root / "objects" / recipe
+            folder.mkdir(parents=True, exist_ok=True)
+            content = product.read_bytes()
+            name = f"{hashlib.sha256(content).hexdigest()[:40]}.o"
+            variant = {"object": name, "bytes": len(content), "headers": [_state(path) for path in headers]}
+            product.replace(folder / name)
+            others = [known for known in _manifest(folder) if known["headers"] != variant["headers"]]
+            _write_whole(folder / "manifest.json", json.dumps([variant, *others][:_MOST_VARIANTS]))
+            return folder / name
+
+    # -- libraries ----------------------------------------------------------------------------------
+
+    def find_library(self, recipe: str, name: str) -> Path | None:
+        """The finished library `name` of `recipe`; None if it is not here, or not whole."""
+        folder = self.root / "libraries" / recipe
+        product = folder / f"{name}.so"
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            if _size(product) == json.loads((folder / f"{name}.json").read_text())["bytes"]:
+                return product
+        return None
+
+    def keep_library(self, recipe: str, name: str, product: Path) -> Path:
+        """Move the finished library `product` in, whole or not at all."""
+        with self._writing():
+            folder = self.root / "libraries" / recipe
+            folder.mkdir(parents=True, exist_ok=True)
+            size = product.stat().st_size
+            # A rename, so that a process that has the old file mapped keeps it.
+            product.replace(folder / f"{name}.so")
+            _write_whole(folder / f"{name}.json", json.dumps({"bytes": size}))
+            return folder / f"{name}.so"
+
+    # -- sources ------------------------------------------------------------------------------------
+
+    def keep_source(self, text: str, name: str) -> Path:
+        """A file that holds `text`; the same path for the same text."""
+        with self._writing():
+            path = self.root / "inline" / digest([text, name]) / name
+            if not path.is_file() or path.read_text() != text:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _write_whole(path, text)
+            return path
+
+    def size(self) -> int:
+        """The bytes that the cache takes.
+
+        Raises:
+            CacheError: it cannot be written.
+        """
+        with self._writing():
+            self.root.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=self.root).close()
+            return sum(path.stat().st_size for path in self.root.rglob("*") if path.is_file())
+
+    # -- builds under way ---------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def building(self, recipe: str, on_wait: Callable[[str], None]) -> Iterator[Path]:
+        """Hold the lock of `recipe`, and give an empty folder to build in.
+
+        Other processes that want the same build wait; `on_wait` tells the user so. The lock is the
+        system's: when its holder dies, however it dies, the next one has it.
+        """
+        with self._writing():
+            for folder in ("locks", "work"):
+                (self.root / folder).mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.root / "locks" / f"{recipe}.lock")
+        _acquire(lock, on_wait)
+        try:
+            with self._writing():
+                # Whoever left these had the lock, and has it no more.
+                for stale in (self.root / "work").glob(f"{recipe}.*"):
+                    shutil.rmtree(stale, ignore_errors=True)
+                # A name of its own: a compiler that outlived its killed parent may still write to the old one.
+                work = Path(tempfile.mkdtemp(prefix=f"{recipe}.", dir=self.root / "work"))
+            try:
+                yield work
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+        finally:
+            lock.release()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            msg = (
+                f"the cache at {self.root} cannot be written: {error.strerror or error}. "
+                "Free some space, mend its permissions, or set OPWRIGHT_CACHE to a folder of yours"
+            )
+            raise CacheError(msg) from error
+
+
+def _acquire(lock: FileLock, on_wait: Callable[[str], None]) -> None:
+    with contextlib.suppress(Timeout):
+        lock.acquire(timeout=_SLOW_WAIT_S)
+        return
+    since = time.monotonic()
+    on_wait(f"another process is building this; waiting for it (lock: {lock.lock_file})")
+    lock.acquire()
+    on_wait(f"waited {time.monotonic() - since + _SLOW_WAIT_S:.0f} s for the other build")
+
+
+def _manifest(folder: Path) -> list[dict[str, Any]]:
+    try:
+        variants = json.loads((folder / "manifest.json").read_text())
+        return [variant for variant in variants if {"object", "bytes", "headers"} <= set(variant)]
+    except (OSError, ValueError, TypeError):
+        return []  # never written, or damaged: as good as never built
+
+
+def _state(path: Path) -> list[str | int]:
+    status = path.stat()
+    return [str(path), status.st_size, status.st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest()]
+
+
+def _unchanged(state: list[Any]) -> bool:
+    path, size, mtime_ns, sha256 = state
+    try:
+        status = os.stat(path)  # noqa: PTH116  a thousand of these on the warm path: Path.stat() costs three times as much
+        if status.st_size != size:
+            return False
+        # A touched file with the same bytes is the same file: a fresh checkout changes every time.
+        return bool(status.st_mtime_ns == mtime_ns) or hashlib.sha256(Path(path).read_bytes()).hexdigest() == sha256
+    except OSError:
+        return False
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
+
+
+def _write_whole(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

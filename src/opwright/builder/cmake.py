@@ -1,0 +1,134 @@
+"""Answers CMake: which sources and flags an operator library has, as a file of variables to include.
+
+`opwright/cmake/opwrightConfig.cmake` runs this while CMake configures:
+
+    python -m opwright.builder.cmake where
+    python -m opwright.builder.cmake folder  OUTPUT --name TARGET ops/my_ops
+    python -m opwright.builder.cmake sources OUTPUT --name TARGET --package opencv4 a.cpp b.cu
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opwright.builder.cache import Cache
+from opwright.builder.compile import compose
+from opwright.builder.plan import Plan, plan_library, plan_sources
+from opwright.errors import BuildError, OpwrightError
+from opwright.spec import library_at
+from opwright.toolchain.compiler import find_cxx, find_nvcc
+from opwright.toolchain.pytorch import find_pytorch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+FILE_NAME = "library.cmake"
+
+
+def cmake_prefix_path() -> str:
+    """The folder to give to CMake's `-DCMAKE_PREFIX_PATH`, where `find_package(opwright)` then finds opwright."""
+    return str(Path(__file__).resolve().parents[1] / "cmake")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Answer one question of CMake's; gives the exit code."""
+    asked = _parser().parse_args(arguments)
+    try:
+        if asked.question == "where":
+            # A PyTorch's folder is also the prefix below which CMake finds its package.
+            print(_listed([cmake_prefix_path(), str(find_pytorch().root)]))  # noqa: T201  CMake reads standard output
+        else:
+            _write(asked.output / FILE_NAME, variables(*_plan(asked)))
+    except OpwrightError as error:
+        print(error, file=sys.stderr)  # noqa: T201  CMake shows it as its own error
+        return error.exit_code
+    return 0
+
+
+def variables(plan: Plan, depends: Iterable[Path] = ()) -> dict[str, list[str]]:
+    """What `opwright_add_library` needs to know of `plan`.
+
+    Args:
+        plan: the library.
+        depends: the files after whose change CMake has to ask again.
+
+    Raises:
+        ToolchainError: a compiler, PyTorch or a package is missing.
+        BuildError: the sources bind a Python module.
+    """
+    if plan.product == "python_module":
+        msg = (
+            f"{plan.name} binds a Python module, and opwright_add_library builds operators for programs without "
+            "Python: move the binding into a source of its own, or build it with opwright.load or setuptools"
+        )
+        raise BuildError(msg)
+    recipes = compose(plan)
+    nvcc = find_nvcc() if plan.cuda else None
+    # Which compilers run is for CMake to say; the flags are ours.
+    before_cxx_flags = len(find_cxx().command)
+    before_cuda_flags = len([*nvcc.command, "-ccbin"]) if nvcc else 0
+    cxx = [unit.command[before_cxx_flags:] for unit in recipes.units if unit.source.suffix != ".cu"]
+    cuda = [unit.command[before_cuda_flags:] for unit in recipes.units if unit.source.suffix == ".cu"]
+    return {
+        "opwright_abi": [plan.abi],
+        "opwright_sources": [str(unit.source) for unit in recipes.units],
+        "opwright_depends": [str(path) for path in depends],
+        # One string for all: CMake drops the second of two equal options, and -isystem comes more than once.
+        "opwright_cxx_options": [f"SHELL:{shlex.join(flags)}" for flags in cxx[:1]],
+        "opwright_cuda_options": [f"SHELL:{shlex.join(flags)}" for flags in cuda[:1]],
+        "opwright_link_item": [shlex.join(recipes.link[before_cxx_flags:])],
+        "opwright_cuda_compiler": [str(nvcc.path)] if nvcc else [],
+    }
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m opwright.builder.cmake", description=__doc__)
+    questions = parser.add_subparsers(dest="question", required=True)
+    questions.add_parser("where")
+    folder = questions.add_parser("folder")
+    sources = questions.add_parser("sources")
+    for question in (folder, sources):
+        question.add_argument("output", type=Path)
+        question.add_argument("--name", required=True)
+        question.add_argument("--cuda", choices=("on", "off"))
+    folder.add_argument("folder", type=Path)
+    sources.add_argument("--abi")
+    sources.add_argument("--package", action="append", default=[])
+    sources.add_argument("sources", nargs="+", type=Path)
+    return parser
+
+
+def _plan(asked: argparse.Namespace) -> tuple[Plan, list[Path]]:
+    cuda = None if asked.cuda is None else asked.cuda == "on"
+    if asked.question == "folder":
+        library = library_at(asked.folder)
+        # op.py, and the modules that it imports from beside it.
+        files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+        inside = {Path(file) for file in files if file and library.root in Path(file).parents}
+        return plan_library(library, Cache(asked.output), cuda=cuda), sorted(inside)
+    return plan_sources(asked.name, asked.sources, abi=asked.abi, packages=asked.package, cuda=cuda), []
+
+
+def _write(path: Path, values: Mapping[str, list[str]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"set({name} {_quoted(_listed(value))})\n" for name, value in values.items()))
+
+
+def _listed(values: Iterable[str]) -> str:
+    return ";".join(value.replace(";", r"\;") for value in values)
+
+
+def _quoted(text: str) -> str:
+    # CMake's brackets take everything as it is, up to the same number of equals signs.
+    longest = max((len(found) for found in re.findall(r"\](=*)", text)), default=0)
+    equals = "=" * (longest + 1)
+    return f"[{equals}[{text}]{equals}]"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""Compiles units in parallel with ninja."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import ninja as ninja_wheel
+
+from opwright.builder.cache import digest
+from opwright.errors import BuildError, ToolchainError
+from opwright.toolchain.run import Completed, failure, run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opwright.builder.progress import Progress
+
+FILE_NAME = "build.ninja"
+_STATUS = "[%f/%t] "
+_STEP = re.compile(r"^\[(\d+)/(\d+)\] (.*)$")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One source and the command line that compiles it, without its input and its output."""
+
+    source: Path
+    command: tuple[str, ...]
+
+    @property
+    def object_name(self) -> str:
+        """The object's file name: a library may have `a/x.cpp`, `b/x.cpp` and `x.cu`."""
+        return f"{self.source.name}.{digest([str(self.source)])[:8]}.o"
+
+    @property
+    def full_command(self) -> str:
+        """The command line for a shell, with a depfile beside the object."""
+        name = self.object_name
+        depfile = str(Path(name).with_suffix(".d"))
+        return shlex.join([*self.command, "-MD", "-MF", depfile, "-c", str(self.source), "-o", name])
+
+
+def compile_units(units: Sequence[Unit], folder: Path, progress: Progress) -> str:
+    """Compile `units` into `folder`, in parallel; `$MAX_JOBS` bounds how many at once.
+
+    Returns:
+        What the compilers printed, warnings that is.
+
+    Raises:
+        BuildError: a unit is rejected; the message shows its first error and its command line.
+        ToolchainError: ninja is not there.
+    """
+    if not units:
+        return ""
+    (folder / FILE_NAME).write_text(_build_file(units))
+    jobs = os.environ.get("MAX_JOBS")
+    command = [program(), "-C", str(folder), "-f", FILE_NAME, *(["-j", jobs] if jobs else [])]
+    said: list[str] = []
+
+    def follow(line: str) -> None:
+        if step := _STEP.match(line):
+            progress.step("compile", step[3], int(step[1]), int(step[2]))
+        elif not line.startswith("ninja: "):
+            said.append(line)
+
+    progress.step("compile", ", ".join(unit.source.name for unit in units), 0, len(units))
+    completed = run(command, env={"NINJA_STATUS": _STATUS}, on_line=follow, check=False)
+    if completed.exit_code != 0:
+        raise _rejected(units, completed, folder)
+    return "\n".join(said)
+
+
+def program() -> str:
+    """The ninja that comes with the Python package, or the system's.
+
+    Raises:
+        ToolchainError: there is none.
+    """
+    bundled = Path(ninja_wheel.BIN_DIR) / "ninja"
+    if found := (shutil.which("ninja", path=str(bundled.parent)) or shutil.which("ninja")):
+        return found
+    msg = "ninja is missing: install the Python package ninja"
+    raise ToolchainError(msg)
+
+
+def _build_file(units: Sequence[Unit]) -> str:
+    lines = ["ninja_required_version = 1.8"]
+    for at, unit in enumerate(units):
+        lines += [
+            f"rule r{at}",
+            f"  command = {_escaped(unit.full_command)}",
+            f"  description = {_escaped(unit.source.name)}",
+            f"build {_escaped(unit.object_name, path=True)}: r{at} {_escaped(str(unit.source), path=True)}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str, *, path: bool = False) -> str:
+    text = text.replace("$", "$$")
+    return re.sub(r"([ :])", r"$\1", text) if path else text
+
+
+def _rejected(units: Sequence[Unit], completed: Completed, folder: Path) -> BuildError:
+    failed = re.findall(r"^FAILED: (?:\[code=\d+\] )?(\S+)", completed.output, flags=re.MULTILINE)
+    unit = next((unit for unit in units if unit.object_name in failed), None)
+    if unit is None:
+        return failure(completed, "the build failed")
+    # ninja prints the command line first; what the compiler said of this unit comes after it.
+    output = completed.output.partition(unit.full_command)[2] or completed.output
+    command = f"cd {folder.parent} && {unit.full_command}"
+    return failure(Completed(command, output, completed.exit_code), f"{unit.source} does not compile")

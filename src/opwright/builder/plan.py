@@ -1,0 +1,141 @@
+"""What a build is made of: sources, flags, and which of PyTorch's C++ interfaces they use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from opwright.builder import definitions
+from opwright.builder.abi import abi_of, makes_python_module
+from opwright.errors import BuildError, SpecError
+from opwright.spec.library import SOURCE_SUFFIXES
+from opwright.toolchain.flags import Abi
+from opwright.toolchain.pytorch import find_pytorch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opwright.builder.cache import Cache
+    from opwright.spec import Library
+
+Product = Literal["operators", "python_module", "program"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One shared object (or program) to be built.
+
+    Attributes:
+        name: the file name of what is built, without its suffix.
+        sources: the C++ and CUDA files.
+        abi: `"stable"` or `"full"`.
+        product: a shared object that registers operators, one that Python imports, or a program.
+        cuda: whether the CUDA half is built; without it, `.cu` files are left out.
+        packages: pkg-config names.
+        include_dirs: folders of the author's headers.
+        forced_include: a header that every source sees first.
+        cflags: further flags for the C++ compiler.
+        cuda_cflags: further flags for nvcc.
+        ldflags: further flags for the linker.
+    """
+
+    name: str
+    sources: tuple[Path, ...]
+    abi: Abi
+    product: Product = "operators"
+    cuda: bool = False
+    packages: tuple[str, ...] = ()
+    include_dirs: tuple[Path, ...] = ()
+    forced_include: Path | None = None
+    cflags: tuple[str, ...] = ()
+    cuda_cflags: tuple[str, ...] = ()
+    ldflags: tuple[str, ...] = ()
+
+
+def plan_library(library: Library, cache: Cache, *, cuda: bool | None = None) -> Plan:
+    """The plan of an operator library that an op.py describes.
+
+    Args:
+        library: the library.
+        cache: where the generated definitions are kept.
+        cuda: build the CUDA sources; by default where this PyTorch is a CUDA build.
+
+    Raises:
+        SpecError: a schema cannot be made, or the library has nothing to build.
+    """
+    if not library.ops:
+        msg = f"library {library.namespace!r} describes no operators: decorate a function in op.py with @library.op"
+        raise SpecError(msg)
+    with_cuda = find_pytorch().cuda is not None if cuda is None else cuda
+    sources = tuple(source for source in library.sources if with_cuda or source.suffix != ".cu")
+    generated = cache.keep_source(definitions.source_text(library), definitions.SOURCE_NAME)
+    return Plan(
+        name=library.namespace,
+        # First in the link, so that operators are defined before kernels for them are registered.
+        sources=(generated, *sources),
+        abi=_checked_abi(library.abi) or abi_of(sources, library.include_dirs),
+        cuda=with_cuda and any(source.suffix == ".cu" for source in sources),
+        packages=tuple(library.packages),
+        include_dirs=(library.root, *library.include_dirs),
+        forced_include=cache.keep_source(definitions.header_text(library), definitions.HEADER_NAME),
+        cflags=tuple(library.cflags),
+        cuda_cflags=tuple(library.cuda_cflags),
+        ldflags=tuple(library.ldflags),
+    )
+
+
+def plan_sources(
+    name: str,
+    sources: Sequence[str | Path],
+    *,
+    abi: str | None = None,
+    product: Product | None = None,
+    cuda: bool | None = None,
+    packages: Sequence[str] = (),
+    include_dirs: Sequence[str | Path] = (),
+    cflags: Sequence[str] = (),
+    cuda_cflags: Sequence[str] = (),
+    ldflags: Sequence[str] = (),
+) -> Plan:
+    """The plan of sources that stand alone, without an op.py. What is not said is found from the sources.
+
+    Raises:
+        BuildError: a source is missing, or is neither C++ nor CUDA.
+    """
+    files = tuple(_checked_source(Path(source)) for source in sources)
+    if not files:
+        msg = f"{name!r} has no sources: give at least one C++ or CUDA file"
+        raise BuildError(msg)
+    folders = tuple(Path(folder).absolute() for folder in include_dirs)
+    if product is None:
+        product = "python_module" if makes_python_module(files) else "operators"
+    return Plan(
+        name=name,
+        sources=files,
+        abi=_checked_abi(abi) or abi_of(files, folders),
+        product=product,
+        cuda=any(file.suffix == ".cu" for file in files) if cuda is None else cuda,
+        packages=tuple(packages),
+        include_dirs=folders,
+        cflags=tuple(cflags),
+        cuda_cflags=tuple(cuda_cflags),
+        ldflags=tuple(ldflags),
+    )
+
+
+def _checked_source(path: Path) -> Path:
+    if path.suffix not in SOURCE_SUFFIXES:
+        msg = f"{path} is neither C++ nor CUDA: expected a name that ends in {', '.join(sorted(SOURCE_SUFFIXES))}"
+        raise BuildError(msg)
+    if not path.is_file():
+        msg = f"the source {path} is not there (looked in {Path.cwd()})"
+        raise BuildError(msg)
+    return path.absolute()
+
+
+def _checked_abi(abi: Any) -> Abi | None:  # noqa: ANN401  it comes from users
+    if abi is not None and abi not in get_args(Abi):
+        msg = f"abi={abi!r} is unknown: expected 'stable' or 'full', or None to find it from what the sources include"
+        raise BuildError(msg)
+    return cast("Abi | None", abi)

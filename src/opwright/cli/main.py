@@ -1,0 +1,53 @@
+"""The program `opwright`: its verbs, and what an error looks like."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from opwright import __version__
+from opwright.cli.build import build
+from opwright.cli.doctor import doctor
+from opwright.cli.output import stderr
+from opwright.errors import OpwrightError
+
+app = typer.Typer(
+    name="opwright",
+    help="Describe a PyTorch operator once in Python, make it fast in C++ or CUDA, run it everywhere.",
+    epilog="Exit codes: 0 done, 2 wrong usage, 3 op.py, 4 toolchain, 5 build, 6 load, 7 cache, 1 anything else.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(build)
+app.command()(doctor)
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001  typer calls it
+    if asked:
+        typer.echo(f"opwright {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Hold the options that come before the verb."""
+
+
+def main() -> None:
+    """Run the command line; an error is one message on standard error and its own exit code."""
+    try:
+        app()
+    except OpwrightError as error:
+        console = stderr()
+        console.print("error:", style="bold red", end=" ")
+        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,34 @@
+"""Where a verb's words go: text for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+JsonOption = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE", help="Write the result as JSON to FILE; - is standard output."),
+]
+
+
+def stdout() -> Console:
+    """The console for results; colour only on a terminal."""
+    return Console(highlight=False)
+
+
+def stderr() -> Console:
+    """The console for errors and progress; colour only on a terminal."""
+    return Console(stderr=True, highlight=False)
+
+
+def write_json(target: str, result: dict[str, Any]) -> None:
+    """Write `result` to the file `target`, or to standard output for `-`."""
+    text = json.dumps(result, indent=2) + "\n"
+    if target == "-":
+        typer.echo(text, nl=False)
+    else:
+        Path(target).write_text(text)

@@ -1,0 +1,114 @@
+# opwright_add_library: an operator library as a target of a CMake project.
+#
+#   opwright_add_library(TARGET FOLDER [CUDA ON|OFF])
+#       The library that FOLDER/op.py describes. CUDA sources are built where PyTorch is a CUDA build, or as CUDA says.
+#   opwright_add_library(TARGET SOURCES a.cpp b.cu [PACKAGES opencv4] [ABI stable|full] [NAMESPACE ns])
+#       Sources that define their operators themselves. PACKAGES are names that pkg-config knows. ABI is found from
+#       what the sources include unless it is said. NAMESPACE is what TORCH_EXTENSION_NAME stands for.
+#
+# The result is a shared library, built with the flags that Python's opwright.build uses. A program that links it,
+#   target_link_libraries(program PRIVATE TARGET)
+# keeps it, whatever its other linker flags say, and so has its operators.
+
+# A macro, because a language can be enabled in the project's own scope only.
+macro(opwright_add_library _opwright_target)
+  _opwright_ask("${_opwright_target}" ${ARGN})
+  if(_opwright_nvcc)
+    if(NOT CMAKE_CUDA_COMPILER)
+      set(CMAKE_CUDA_COMPILER "${_opwright_nvcc}")
+    endif()
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+      # For CMake's own trial of the compiler only: our flags name the architectures.
+      set(CMAKE_CUDA_ARCHITECTURES 80)
+    endif()
+    enable_language(CUDA)
+  endif()
+  _opwright_define("${_opwright_target}")
+endmacro()
+
+# Python describes the library in a file of CMake variables.
+function(_opwright_ask target)
+  cmake_parse_arguments(PARSE_ARGV 1 given "" "ABI;NAMESPACE;CUDA" "SOURCES;PACKAGES")
+  list(LENGTH given_UNPARSED_ARGUMENTS folders)
+  if(given_SOURCES AND folders EQUAL 0)
+    set(question sources)
+  elseif(folders EQUAL 1 AND NOT given_SOURCES AND NOT given_PACKAGES AND NOT given_ABI AND NOT given_NAMESPACE)
+    set(question folder)
+  else()
+    message(FATAL_ERROR "opwright_add_library(${ARGV}): expected opwright_add_library(TARGET FOLDER [CUDA ON|OFF]) or "
+                        "opwright_add_library(TARGET SOURCES ... [PACKAGES ...] [ABI stable|full] [NAMESPACE ...])")
+  endif()
+  set(files "")
+  foreach(file IN LISTS given_UNPARSED_ARGUMENTS given_SOURCES)
+    get_filename_component(file "${file}" ABSOLUTE)
+    list(APPEND files "${file}")
+  endforeach()
+
+  set(options --name "${target}")
+  if(given_NAMESPACE)
+    set(options --name "${given_NAMESPACE}")
+  endif()
+  if(given_ABI)
+    list(APPEND options --abi "${given_ABI}")
+  endif()
+  if(DEFINED given_CUDA)
+    if(given_CUDA)
+      list(APPEND options --cuda on)
+    else()
+      list(APPEND options --cuda off)
+    endif()
+  endif()
+  foreach(package IN LISTS given_PACKAGES)
+    list(APPEND options --package "${package}")
+  endforeach()
+
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/opwright/${target}")
+  execute_process(COMMAND "${CMAKE_COMMAND}" -E env "CXX=${CMAKE_CXX_COMPILER}" "${OPWRIGHT_PYTHON}" -m opwright.builder.cmake
+                          ${question} ${options} "${folder}" ${files}
+                  RESULT_VARIABLE result ERROR_VARIABLE error ERROR_STRIP_TRAILING_WHITESPACE)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "opwright_add_library(${target}): ${error}")
+  endif()
+  include("${folder}/library.cmake")
+  set(_opwright_folder "${folder}" PARENT_SCOPE)
+  set(_opwright_nvcc "${opwright_cuda_compiler}" PARENT_SCOPE)
+endfunction()
+
+function(_opwright_define target)
+  include("${_opwright_folder}/library.cmake")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${opwright_depends})
+  _opwright_check_torch("${target}" "${opwright_abi}")
+
+  add_library("${target}" SHARED ${opwright_sources})
+  target_compile_options("${target}" PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${opwright_cxx_options}>")
+  if(opwright_cuda_options)
+    target_compile_options("${target}" PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${opwright_cuda_options}>")
+  endif()
+  target_link_libraries("${target}" PRIVATE "${opwright_link_item}")
+  # Our flags name the standard, the architectures and the CUDA runtime; a project's own defaults are for its own targets.
+  set_target_properties("${target}" PROPERTIES CUDA_ARCHITECTURES OFF CUDA_RUNTIME_LIBRARY None)
+  set_property(TARGET "${target}" PROPERTY CXX_STANDARD)
+  set_property(TARGET "${target}" PROPERTY CUDA_STANDARD)
+
+  # A program calls no function of an operator library, so linkers drop it where --as-needed is on, and
+  # PyTorch's own targets turn it on. This names the library once more, with that switched off around it.
+  target_link_options("${target}" INTERFACE
+                      "SHELL:-Wl,--push-state,--no-as-needed \"$<TARGET_FILE:${target}>\" -Wl,--pop-state")
+endfunction()
+
+# Objects that use the whole of PyTorch's C++ API run on the very PyTorch that they were compiled with.
+function(_opwright_check_torch target abi)
+  if(NOT abi STREQUAL full OR NOT TORCH_INSTALL_PREFIX)
+    return()
+  endif()
+  execute_process(COMMAND "${OPWRIGHT_PYTHON}" -m opwright.builder.cmake where OUTPUT_VARIABLE answer
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  list(GET answer 1 ours)
+  get_filename_component(ours "${ours}" REALPATH)
+  get_filename_component(theirs "${TORCH_INSTALL_PREFIX}" REALPATH)
+  if(NOT ours STREQUAL theirs)
+    message(FATAL_ERROR "opwright_add_library(${target}): its sources use the whole of PyTorch's C++ API and are compiled "
+                        "for the PyTorch in ${ours}, but this project has found the one in ${theirs}. Let both be one: "
+                        "-DTorch_DIR=${ours}/share/cmake/Torch, or -DOPWRIGHT_PYTHON=<a Python that has the other>")
+  endif()
+endfunction()

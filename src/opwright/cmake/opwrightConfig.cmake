@@ -1,0 +1,59 @@
+# find_package(opwright): builds operator libraries within a CMake project.
+#
+# Gives
+#   opwright_add_library(TARGET FOLDER)              see opwrightAddLibrary.cmake
+#   OPWRIGHT_PYTHON       the Python that has opwright; name one with -DOPWRIGHT_PYTHON=... where it is not found
+#   OPWRIGHT_INCLUDE_DIR  the folder that holds opwright/op.h
+# and find_package(Torch) finds the PyTorch of that Python from here on, unless the project has chosen another.
+if(CMAKE_VERSION VERSION_LESS 3.18)
+  set(opwright_FOUND FALSE)
+  set(opwright_NOT_FOUND_MESSAGE "opwright needs CMake 3.18 or newer; this is ${CMAKE_VERSION}")
+  return()
+endif()
+
+get_filename_component(_opwright_here "${CMAKE_CURRENT_LIST_DIR}" REALPATH)
+
+# A Python counts when its opwright is the one that this file belongs to.
+if(OPWRIGHT_PYTHON)
+  set(_opwright_pythons "${OPWRIGHT_PYTHON}")
+else()
+  file(GLOB _opwright_pythons "${_opwright_here}/../../../../../bin/python3")
+  set(_opwright_pythons "${Python3_EXECUTABLE}" "${Python_EXECUTABLE}" "$ENV{VIRTUAL_ENV}/bin/python"
+                        "$ENV{CONDA_PREFIX}/bin/python" ${_opwright_pythons} python3 python)
+  list(FILTER _opwright_pythons EXCLUDE REGEX "^(|/bin/python)$")
+endif()
+set(_opwright_tried "")
+set(opwright_FOUND FALSE)
+foreach(_opwright_python IN LISTS _opwright_pythons)
+  execute_process(COMMAND "${_opwright_python}" -m opwright.builder.cmake where
+                  RESULT_VARIABLE _opwright_result OUTPUT_VARIABLE _opwright_answer ERROR_VARIABLE _opwright_error
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
+  if(_opwright_result EQUAL 0)
+    list(GET _opwright_answer 0 _opwright_its_folder)
+    list(GET _opwright_answer 1 _opwright_torch)
+    if(_opwright_its_folder STREQUAL _opwright_here)
+      set(opwright_FOUND TRUE)
+      break()
+    endif()
+    set(_opwright_error "it has another opwright, ${_opwright_its_folder}")
+  elseif(NOT _opwright_error)
+    set(_opwright_error "${_opwright_result}")
+  endif()
+  string(REGEX REPLACE ".*\n" "" _opwright_error "${_opwright_error}")
+  string(APPEND _opwright_tried "\n  ${_opwright_python}: ${_opwright_error}")
+endforeach()
+
+if(NOT opwright_FOUND)
+  set(opwright_NOT_FOUND_MESSAGE
+      "no Python has the opwright of ${_opwright_here}. Name it with -DOPWRIGHT_PYTHON=<path to python>. Tried:${_opwright_tried}")
+  return()
+endif()
+
+find_program(_opwright_program "${_opwright_python}" NO_CACHE)
+set(OPWRIGHT_PYTHON "${_opwright_program}" CACHE FILEPATH "The Python that has opwright")
+get_filename_component(OPWRIGHT_INCLUDE_DIR "${_opwright_here}/../include" ABSOLUTE)
+
+# Last in the list: a PyTorch that the project names comes first.
+list(APPEND CMAKE_PREFIX_PATH "${_opwright_torch}")
+
+include("${CMAKE_CURRENT_LIST_DIR}/opwrightAddLibrary.cmake")

@@ -1,0 +1,206 @@
+// Tensor <-> cv::Mat over the same memory: no pixel is copied in either direction.
+//
+//   (H, W)     a Mat of H rows and W columns with one channel
+//   (H, W, C)  a Mat of H rows and W columns with C channels, 1 to CV_CN_MAX
+//
+// Rows may lie apart (a crop, every second row); within a row, pixels and channels must lie side by side.
+#pragma once
+
+#include <array>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <opencv2/core.hpp>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+
+namespace opwright {
+
+using Tensor = torch::stable::Tensor;
+
+/// The depth (CV_8U, CV_32F, ...) that holds `dtype`; none for bool, int64, complex and the like.
+inline std::optional<int> mat_depth(torch::headeronly::ScalarType dtype) {
+    using torch::headeronly::ScalarType;
+    switch (dtype) {
+        case ScalarType::Byte:
+            return CV_8U;
+        case ScalarType::Char:
+            return CV_8S;
+        case ScalarType::UInt16:
+            return CV_16U;
+        case ScalarType::Short:
+            return CV_16S;
+        case ScalarType::Int:
+            return CV_32S;
+        case ScalarType::Float:
+            return CV_32F;
+        case ScalarType::Double:
+            return CV_64F;
+        case ScalarType::Half:
+            return CV_16F;
+        default:
+            return std::nullopt;
+    }
+}
+
+/// The dtype that holds the numbers of a Mat of `depth`; the inverse of `mat_depth`.
+inline torch::headeronly::ScalarType mat_dtype(int depth) {
+    using torch::headeronly::ScalarType;
+    constexpr std::array dtypes{ScalarType::Byte, ScalarType::Char,  ScalarType::UInt16, ScalarType::Short,
+                                ScalarType::Int,  ScalarType::Float, ScalarType::Double, ScalarType::Half};
+    static_assert(CV_8U == 0 && CV_8S == 1 && CV_16U == 2 && CV_16S == 3 && CV_32S == 4 && CV_32F == 5 &&
+                  CV_64F == 6 && CV_16F == 7);
+    return dtypes.at(static_cast<std::size_t>(depth));
+}
+
+/// How OpenCV sees (height, width) or (height, width, channels) in memory; cheap, and valid for any pointer.
+struct MatLayout {
+    int rows = 0;
+    int cols = 0;
+    int type = 0;                    // depth and channels, as CV_MAKETYPE packs them
+    std::size_t step = 0;            // bytes from one row to the next
+    const char* obstacle = nullptr;  // why no Mat can lie over such memory; null when one can
+
+    explicit operator bool() const { return obstacle == nullptr; }
+
+    cv::Mat over(void* data) const { return {rows, cols, type, data, step}; }
+
+    /// OpenCV has no Mat of constants: the promise not to write is the caller's.
+    const cv::Mat over(const void* data) const { return over(const_cast<void*>(data)); }
+};
+
+/// The layout for the given sizes and strides (in elements); dimensions of size 1 may have any stride.
+inline MatLayout mat_layout(torch::headeronly::IntHeaderOnlyArrayRef sizes,
+                            torch::headeronly::IntHeaderOnlyArrayRef strides,
+                            torch::headeronly::ScalarType dtype) {
+    const auto refused = [](const char* obstacle) { return MatLayout{.obstacle = obstacle}; };
+    const std::optional<int> depth = mat_depth(dtype);
+    if (!depth) {
+        return refused("a Mat holds uint8, int8, uint16, int16, int32, float16, float32 or float64: convert it first");
+    }
+    if (sizes.size() != 2 && sizes.size() != 3) {
+        return refused("a Mat takes (height, width) or (height, width, channels): select, unsqueeze or flatten first");
+    }
+    const int64_t rows = sizes[0];
+    const int64_t cols = sizes[1];
+    const int64_t channels = sizes.size() == 3 ? sizes[2] : 1;
+    static_assert(CV_CN_MAX == 512, "the message below says 512");
+    if (channels < 1 || channels > CV_CN_MAX) {
+        return refused("a Mat has 1 to 512 channels: split or permute the last dimension first");
+    }
+    if (rows > INT_MAX || cols > INT_MAX) {
+        return refused("a Mat has at most 2147483647 rows and columns: split it first");
+    }
+    const int64_t row = cols * channels;
+    const bool has_pixels = rows > 0 && cols > 0;
+    if (has_pixels && channels > 1 && strides[2] != 1) {
+        return refused("the channels of a pixel must lie side by side (last stride 1): call contiguous() first");
+    }
+    if (has_pixels && cols > 1 && strides[1] != channels) {
+        return refused("the pixels of a row must lie side by side (second stride = channels): call contiguous() first");
+    }
+    if (has_pixels && rows > 1 && strides[0] < row) {
+        return refused("rows must not overlap (first stride >= width * channels): call contiguous() first");
+    }
+    const int type = CV_MAKETYPE(*depth, static_cast<int>(channels));
+    const int64_t step = has_pixels && rows > 1 ? strides[0] : row;
+    return {.rows = static_cast<int>(rows),
+            .cols = static_cast<int>(cols),
+            .type = type,
+            .step = static_cast<std::size_t>(step) * CV_ELEM_SIZE1(type)};
+}
+
+namespace detail {
+
+inline void write_numbers(std::ostream& out, torch::headeronly::IntHeaderOnlyArrayRef numbers) {
+    out << '(';
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        out << (i == 0 ? "" : ", ") << numbers[i];
+    }
+    out << (numbers.size() == 1 ? ",)" : ")");
+}
+
+inline MatLayout checked_mat_layout(const Tensor& tensor) {
+    if (!tensor.is_cpu()) {
+        throw std::runtime_error("cv::Mat over a tensor: a Mat lies in the memory of the CPU, this tensor on another "
+                                 "device: move it with .cpu() first");
+    }
+    const auto dtype = tensor.scalar_type();
+    const MatLayout layout = mat_layout(tensor.sizes(), tensor.strides(), dtype);
+    if (!layout) {
+        std::ostringstream message;
+        message << "cv::Mat over a tensor of dtype " << torch::headeronly::toString(dtype) << ", shape ";
+        write_numbers(message, tensor.sizes());
+        message << ", strides ";
+        write_numbers(message, tensor.strides());
+        message << ": " << layout.obstacle;
+        throw std::runtime_error(message.str());
+    }
+    return layout;
+}
+
+}  // namespace detail
+
+/// Whether a Mat can lie over `tensor` as it is; where not, `torch::stable::contiguous(tensor)` may help.
+inline bool fits_mat(const Tensor& tensor) {
+    return tensor.is_cpu() && mat_layout(tensor.sizes(), tensor.strides(), tensor.scalar_type());
+}
+
+/// A Mat over the pixels of `tensor`, to read only; a lazily copied tensor stays shared. `tensor` must outlive it.
+inline const cv::Mat mat_to_read(const Tensor& tensor) {
+    return detail::checked_mat_layout(tensor).over(tensor.const_data_ptr());
+}
+
+/// A Mat over the pixels of `tensor`, to read and write. `tensor` must outlive it.
+inline cv::Mat mat_to_write(const Tensor& tensor) {
+    return detail::checked_mat_layout(tensor).over(tensor.mutable_data_ptr());
+}
+
+/// A tensor over the pixels of `mat`: (rows, cols), or (rows, cols, channels) where there are several.
+/// Its row stride is the Mat's step. `owner`, anything that can be copied, is kept until the tensor's memory is
+/// released: what the pixels belong to, or nothing of use when the caller answers for their lifetime.
+template <class Owner>
+Tensor tensor_from(const cv::Mat& mat, Owner owner) {
+    if (mat.dims > 2) {
+        throw std::runtime_error("tensor over a cv::Mat of " + std::to_string(mat.dims) +
+                                 " dimensions: only Mats of rows and columns are taken: reshape it first");
+    }
+    const int64_t channels = mat.channels();
+    const std::array<int64_t, 3> sizes{mat.rows, mat.cols, channels};
+    const std::array<int64_t, 3> strides{
+        static_cast<int64_t>(mat.empty() ? mat.cols * mat.elemSize() : mat.step[0]) /
+            static_cast<int64_t>(mat.elemSize1()),
+        channels, 1};
+    const std::size_t rank = channels == 1 ? 2 : 3;
+    const torch::stable::Device cpu(torch::headeronly::DeviceType::CPU);
+    return torch::stable::from_blob(mat.data, {sizes.data(), rank}, {strides.data(), rank}, cpu,
+                                    mat_dtype(mat.depth()), [kept = std::move(owner)](void*) {});
+}
+
+/// The same for a Mat that owns its pixels, or shares them with other Mats (a crop does): the tensor shares them too.
+inline Tensor tensor_from(const cv::Mat& mat) {
+    if (mat.u == nullptr && !mat.empty()) {
+        throw std::runtime_error(
+            "tensor over a cv::Mat that only borrows its pixels: clone() it, or say what they belong to with "
+            "tensor_from(mat, owner)");
+    }
+    return tensor_from(mat, mat);
+}
+
+/// Runs `body`; an error of OpenCV leaves as std::runtime_error, in one line that names the function that refused.
+template <class Body>
+decltype(auto) translate_opencv_errors(Body&& body) {
+    try {
+        return std::forward<Body>(body)();
+    } catch (const cv::Exception& error) {
+        throw std::runtime_error("OpenCV " CV_VERSION ", " + error.func + ": " + error.err);
+    }
+}
+
+}  // namespace opwright

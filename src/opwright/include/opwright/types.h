@@ -1,0 +1,170 @@
+// Which C++ types a kernel may take and give, and which schema type each of them is.
+//
+//   schema                C++ parameter                                C++ result
+//   Tensor                Tensor, const Tensor&                        Tensor
+//   Tensor(a!)            Tensor& (or any of the above)                Tensor
+//   int, SymInt           int64_t                                      int64_t
+//   float                 double                                       double
+//   bool                  bool                                         bool
+//   str                   std::string, std::string_view                std::string
+//   ScalarType, Device, Layout, MemoryFormat: the C++ types of the same names
+//   T?                    std::optional<T>                             std::optional<T>
+//   T[], T[n]             std::vector<T>, HeaderOnlyArrayRef<T>        std::vector<T>
+//   T?[], T[]?, T?[]?     vectors of optionals, optional vectors       the same
+//   (T, U)                                                             std::tuple<T, U>
+//   ()                                                                 void
+//
+// Parameters may also be `const T&`. `Tensor&` is how a kernel says that it writes to its argument: the schema then has
+// to say `Tensor(a!)`, because torch.compile and autograd trust it. No other reference is taken.
+#pragma once
+
+#include <opwright/schema.h>
+#include <torch/csrc/stable/device.h>
+#include <torch/csrc/stable/tensor.h>
+#include <torch/headeronly/core/Layout.h>
+#include <torch/headeronly/core/MemoryFormat.h>
+#include <torch/headeronly/core/ScalarType.h>
+#include <torch/headeronly/util/HeaderOnlyArrayRef.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+namespace opwright OPWRIGHT_HIDDEN {
+
+using torch::headeronly::DeviceType;
+using torch::headeronly::HeaderOnlyArrayRef;
+using torch::headeronly::Layout;
+using torch::headeronly::MemoryFormat;
+using torch::headeronly::ScalarType;
+using torch::stable::Device;
+using torch::stable::Tensor;
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+
+template <class T>
+inline constexpr bool is_list = false;
+template <class T>
+inline constexpr bool is_list<std::vector<T>> = true;
+
+// Why a type is not taken. Checked one after the other, so that the message fits the type.
+template <class T>
+consteval bool refuse_type() {
+    constexpr bool is_float = std::is_same_v<T, float> || std::is_same_v<T, long double>;
+    constexpr bool is_character_pointer = std::is_same_v<std::decay_t<T>, char*> || std::is_same_v<T, const char*>;
+    static_assert(!is_float, "opwright: a schema's `float` is a C++ `double`: use double");
+    static_assert(!std::is_integral_v<T>, "opwright: a schema's `int` is a C++ `int64_t`: use int64_t");
+    static_assert(!std::is_enum_v<T>, "opwright: the stable ABI carries no enum: use int64_t or std::string");
+    static_assert(!is_character_pointer, "opwright: a schema's `str` is a C++ string: use std::string");
+    static_assert(is_character_pointer || !std::is_pointer_v<T>,
+                  "opwright: the stable ABI carries no pointer: use opwright::Tensor, and take its data pointer inside");
+    static_assert(is_float || std::is_integral_v<T> || std::is_enum_v<T> || std::is_pointer_v<T>,
+                  "opwright: the stable ABI does not carry this type: use opwright::Tensor, int64_t, double, bool, "
+                  "std::string, ScalarType, Device, Layout, MemoryFormat, or std::optional, std::vector of these");
+    return false;
+}
+
+// What a parameter is kept in between the stack and the kernel, and its schema type.
+template <class T>
+struct Value {
+    static constexpr bool known = refuse_type<T>();
+    using Storage = T;
+    static constexpr Type type{};
+};
+
+template <class T, Base of>
+struct PlainValue {
+    using Storage = T;
+    static constexpr Type type{of, Shape::Plain, false};
+};
+
+template <>
+struct Value<Tensor> : PlainValue<Tensor, Base::Tensor> {};
+template <>
+struct Value<std::int64_t> : PlainValue<std::int64_t, Base::Int> {};
+template <>
+struct Value<double> : PlainValue<double, Base::Float> {};
+template <>
+struct Value<bool> : PlainValue<bool, Base::Bool> {};
+template <>
+struct Value<std::string> : PlainValue<std::string, Base::Str> {};
+template <>
+struct Value<std::string_view> : PlainValue<std::string, Base::Str> {};
+template <>
+struct Value<ScalarType> : PlainValue<ScalarType, Base::ScalarType> {};
+template <>
+struct Value<Device> : PlainValue<Device, Base::Device> {};
+template <>
+struct Value<Layout> : PlainValue<Layout, Base::Layout> {};
+template <>
+struct Value<MemoryFormat> : PlainValue<MemoryFormat, Base::MemoryFormat> {};
+
+template <class T>
+struct Value<std::optional<T>> {
+    using Storage = std::optional<typename Value<T>::Storage>;
+    static constexpr Type type{Value<T>::type.base, made_optional(Value<T>::type.shape), false};
+    static_assert(type.shape != Shape::Other, "opwright: use one std::optional around a type, not two");
+};
+
+template <class T>
+struct Value<std::vector<T>> {
+    using Storage = std::vector<T>;
+    static constexpr Type type{Value<T>::type.base, made_list(Value<T>::type.shape), false};
+    static_assert(type.shape != Shape::Other, "opwright: the stable ABI carries no list of lists: use std::vector<T>");
+    static_assert(!std::is_same_v<T, std::string_view>,
+                  "opwright: a list of strings owns them: use std::vector<std::string>");
+};
+
+template <class T>
+struct Value<HeaderOnlyArrayRef<T>> : Value<std::vector<T>> {
+    static_assert(!std::is_same_v<T, bool>, "opwright: a list of bool is packed: use std::vector<bool>");
+};
+
+// A parameter as the kernel's signature writes it; `index` is there for the compiler's message.
+template <std::size_t index, class T>
+struct Parameter {
+    using Bare = std::remove_cv_t<std::remove_reference_t<T>>;
+    static constexpr bool writes = std::is_lvalue_reference_v<T> && !std::is_const_v<std::remove_reference_t<T>>;
+    static_assert(!writes || std::is_same_v<Bare, Tensor>,
+                  "opwright: only a Tensor can be taken by non-const reference: use the value or a const reference");
+    static_assert(!std::is_rvalue_reference_v<T>, "opwright: use the value or a const reference, not an rvalue reference");
+    using Storage = typename Value<Bare>::Storage;
+    static constexpr Type type{Value<Bare>::type.base, Value<Bare>::type.shape, writes};
+};
+
+// A result as the kernel's signature writes it: always a value that owns what it holds.
+template <std::size_t index, class T>
+struct Result {
+    static_assert(!std::is_reference_v<T> && !std::is_const_v<T>, "opwright: use a result by value, not a reference");
+    using Bare = std::remove_cv_t<std::remove_reference_t<T>>;
+    static_assert(std::is_same_v<typename Value<Bare>::Storage, Bare>,
+                  "opwright: a result owns what it holds: use std::string, std::vector");
+    static constexpr Type type = Value<Bare>::type;
+};
+
+}  // namespace detail
+
+// What a kernel takes and gives.
+struct Signature {
+    const Type* parameters;
+    std::size_t parameter_count;
+    const Type* results;
+    std::size_t result_count;
+
+    constexpr bool takes_a_tensor() const {
+        for (std::size_t i = 0; i < parameter_count; ++i) {
+            if (parameters[i].base == Base::Tensor) return true;
+        }
+        return false;
+    }
+};
+
+}  // namespace opwright OPWRIGHT_HIDDEN

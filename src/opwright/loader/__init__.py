@@ -1,0 +1,1 @@
+"""Brings built libraries into a process."""

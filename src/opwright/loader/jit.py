@@ -1,0 +1,191 @@
+"""Builds sources and loads what comes of them, with the arguments of `torch.utils.cpp_extension`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opwright.builder.cache import Cache
+from opwright.builder.compile import build_plan, copy_to
+from opwright.builder.inline import inline_sources
+from opwright.builder.plan import Product, plan_sources
+from opwright.builder.progress import Progress
+from opwright.errors import BuildError, LoadError, ToolchainError
+from opwright.loader.shared_object import import_module, open_operators
+from opwright.toolchain.pytorch import find_pytorch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+
+def load(
+    name: str,
+    sources: str | Path | Sequence[str | Path],
+    extra_cflags: Sequence[str] | None = None,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    extra_sycl_cflags: Sequence[str] | None = None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[str | Path] | None = None,
+    build_directory: str | Path | None = None,
+    verbose: bool = False,  # noqa: FBT001, FBT002  torch's own signature
+    with_cuda: bool | None = None,  # noqa: FBT001  torch's own signature
+    with_sycl: bool | None = None,  # noqa: FBT001  torch's own signature
+    is_python_module: bool | None = None,  # noqa: FBT001  torch's own signature
+    is_standalone: bool = False,  # noqa: FBT001, FBT002  torch's own signature
+    keep_intermediates: bool = True,  # noqa: ARG001, FBT001, FBT002  torch's own signature
+    *,
+    packages: Sequence[str] = (),
+    abi: str | None = None,
+) -> ModuleType | str:
+    """Build sources into a shared object, or find it built, and load it.
+
+    The arguments are those of `torch.utils.cpp_extension.load`, in its order. What differs: builds
+    are found again by content; `is_python_module` is found from the sources when it is not said; and
+    no intermediate files stay, so `keep_intermediates` changes nothing.
+
+    Args:
+        name: the file name of what is built, and of the Python module if it is one.
+        sources: C++ and CUDA files.
+        extra_cflags: further flags for the C++ compiler.
+        extra_cuda_cflags: further flags for nvcc.
+        extra_sycl_cflags: refused: opwright does not build SYCL.
+        extra_ldflags: further flags for the linker, such as `-lopencv_core`.
+        extra_include_paths: folders of headers.
+        build_directory: a folder that gets a copy of what is built.
+        verbose: print each step.
+        with_cuda: compile and link for CUDA; by default where a source ends in `.cu`.
+        with_sycl: refused: opwright does not build SYCL.
+        is_python_module: import the result as a Python module; by default where a source binds one.
+        is_standalone: build a program instead of a shared object.
+        keep_intermediates: taken for compatibility.
+        packages: names of pkg-config packages, such as `opencv4`.
+        abi: `"stable"`, `"full"`, or None to find it from what the sources include.
+
+    Returns:
+        The Python module if it is one, else the path of the shared object or the program.
+
+    Raises:
+        BuildError: a source is missing or rejected.
+        ToolchainError: a compiler, a header or a package is missing.
+        LoadError: the result cannot be loaded.
+    """
+    if with_sycl or extra_sycl_cflags:
+        msg = "opwright builds C++ and CUDA, not SYCL: leave with_sycl and extra_sycl_cflags out"
+        raise ToolchainError(msg)
+    if is_python_module and is_standalone:
+        msg = "is_python_module and is_standalone exclude each other: a program is not a module; pass one of them"
+        raise BuildError(msg)
+    asked: dict[bool | None, Product | None] = {None: None, True: "python_module", False: "operators"}
+    plan = plan_sources(
+        name,
+        [sources] if isinstance(sources, (str, Path)) else sources,
+        abi=abi,
+        product="program" if is_standalone else asked[is_python_module],
+        cuda=with_cuda,
+        packages=packages,
+        include_dirs=extra_include_paths or (),
+        cflags=extra_cflags or (),
+        cuda_cflags=extra_cuda_cflags or (),
+        ldflags=extra_ldflags or (),
+    )
+    if plan.cuda and not is_standalone and find_pytorch().cuda is None:
+        msg = (
+            f"{name!r} holds CUDA code and this PyTorch ({find_pytorch().version}) is a CPU build, which cannot "
+            "load it: install a CUDA build of torch, or pass with_cuda=False and no .cu files"
+        )
+        raise LoadError(msg)
+    artefact = build_plan(plan, progress=Progress(name, verbose=verbose))
+    path = artefact.path
+    if build_directory is not None:
+        path = copy_to(artefact, Path(build_directory).absolute() / path.name)
+    if plan.product == "python_module":
+        return import_module(name, path)
+    if plan.product == "operators":
+        open_operators(path)
+    return str(path)
+
+
+def load_inline(
+    name: str,
+    cpp_sources: str | Sequence[str],
+    cuda_sources: str | Sequence[str] | None = None,
+    sycl_sources: str | Sequence[str] | None = None,
+    functions: str | Sequence[str] | Mapping[str, str] | None = None,
+    extra_cflags: Sequence[str] | None = None,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    extra_sycl_cflags: Sequence[str] | None = None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[str | Path] | None = None,
+    build_directory: str | Path | None = None,
+    verbose: bool = False,  # noqa: FBT001, FBT002  torch's own signature
+    with_cuda: bool | None = None,  # noqa: FBT001  torch's own signature
+    with_sycl: bool | None = None,  # noqa: FBT001  torch's own signature
+    is_python_module: bool | None = None,  # noqa: FBT001  torch's own signature
+    with_pytorch_error_handling: bool = True,  # noqa: ARG001, FBT001, FBT002  torch's own signature
+    keep_intermediates: bool = True,  # noqa: FBT001, FBT002  torch's own signature
+    use_pch: bool = False,  # noqa: ARG001, FBT001, FBT002  torch's own signature
+    no_implicit_headers: bool = False,  # noqa: FBT001, FBT002  torch's own signature
+    *,
+    packages: Sequence[str] = (),
+    abi: str | None = None,
+) -> ModuleType | str:
+    """Build sources that are given as strings, or find them built, and load the result.
+
+    The arguments are those of `torch.utils.cpp_extension.load_inline`, in its order; those of `load`
+    mean what they mean there. PyTorch's headers are included only for sources that include none of
+    them: a source that includes `opwright/op.h` compiles in seconds. Errors are always PyTorch's, and
+    there is no precompiled header, so `with_pytorch_error_handling` and `use_pch` change nothing.
+
+    Args:
+        name: the file name of what is built, and of the Python module if it is one.
+        cpp_sources: C++; several strings make one file.
+        cuda_sources: CUDA; several strings make one file.
+        sycl_sources: refused: opwright does not build SYCL.
+        functions: names of functions to bind into a Python module, or names with their docstrings.
+        extra_cflags: see `load`.
+        extra_cuda_cflags: see `load`.
+        extra_sycl_cflags: see `load`.
+        extra_ldflags: see `load`.
+        extra_include_paths: see `load`.
+        build_directory: see `load`.
+        verbose: see `load`.
+        with_cuda: see `load`.
+        with_sycl: see `load`.
+        is_python_module: see `load`.
+        with_pytorch_error_handling: taken for compatibility.
+        keep_intermediates: taken for compatibility.
+        use_pch: taken for compatibility.
+        no_implicit_headers: never include a header that the sources do not include themselves.
+        packages: see `load`.
+        abi: see `load`.
+
+    Returns:
+        The Python module if it is one, else the path of the shared object.
+
+    Raises:
+        BuildError: there is no source, or it is rejected.
+        ToolchainError: a compiler, a header or a package is missing.
+        LoadError: the result cannot be loaded.
+    """
+    if sycl_sources:
+        msg = "opwright builds C++ and CUDA, not SYCL: leave sycl_sources out"
+        raise ToolchainError(msg)
+    files = inline_sources(Cache(), cpp_sources, cuda_sources, functions, implicit_headers=not no_implicit_headers)
+    return load(
+        name,
+        files,
+        extra_cflags,
+        extra_cuda_cflags,
+        extra_sycl_cflags,
+        extra_ldflags,
+        extra_include_paths,
+        build_directory,
+        verbose,
+        with_cuda,
+        with_sycl,
+        is_python_module,
+        keep_intermediates=keep_intermediates,
+        packages=packages,
+        abi=abi,
+    )

@@ -1,0 +1,128 @@
+"""Opens a shared object whose operators then belong to this process."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib.util
+import re
+import threading
+from typing import TYPE_CHECKING
+
+import torch
+
+from opwright.errors import LoadError
+from opwright.loader.symbols import defined_namespaces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+    from types import ModuleType
+
+_lock = threading.RLock()
+_opened: dict[Path, set[str]] = {}
+
+
+def open_operators(path: Path) -> set[str]:
+    """Open the shared object at `path`, which registers its operators.
+
+    Opening the same file twice does nothing the second time.
+
+    Returns:
+        The namespaces that it defines.
+
+    Raises:
+        LoadError: a namespace is taken, something it needs is missing, or a registration failed.
+    """
+    path = path.resolve()
+    with _lock:
+        if path not in _opened:
+            namespaces = defined_namespaces(path)
+            # Looked at first: a second definition ends the process from within dlopen, where nothing can be caught.
+            _check_free(namespaces, path)
+            try:
+                torch.ops.load_library(path)
+            except OSError as error:
+                raise LoadError(_causes(path, str(error))) from error
+            _check_registered(path)
+            _opened[path] = namespaces
+        return _opened[path]
+
+
+def import_module(name: str, path: Path) -> ModuleType:
+    """Import the Python module `name` from the shared object at `path`.
+
+    Raises:
+        LoadError: it is no Python module of that name, or something it needs is missing.
+    """
+    with _lock:
+        if path.resolve() not in _opened:
+            _check_free(defined_namespaces(path), path)
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            msg = f"{path} cannot be imported: a Python module's file name ends in .so"
+            raise LoadError(msg)
+        try:
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        except ImportError as error:
+            raise LoadError(_causes(path, str(error))) from error
+        _opened[path.resolve()] = set()
+        return module
+
+
+def _check_free(namespaces: Iterable[str], path: Path) -> None:
+    for namespace in sorted(namespaces):
+        where = _taken(namespace)
+        if where is not None:
+            msg = (
+                f"the namespace {namespace!r} that {path} defines is taken in this process already, {where}. "
+                "One library defines a namespace: give this one another name, or start a new process to "
+                "load a new build of the same library"
+            )
+            raise LoadError(msg)
+
+
+def _taken(namespace: str) -> str | None:
+    """Where `namespace` is defined; None if it is free."""
+    try:
+        # The dispatcher has no question for this: define it for a moment, and be refused if it is taken.
+        torch.library.Library(namespace, "DEF")._destroy()  # noqa: SLF001  its only other end is garbage collection
+    except RuntimeError as error:
+        place = re.search(r"Previous registration of \w+ was registered at (\S+?);", str(error))
+        opened = [str(path) for path, defined in _opened.items() if namespace in defined]
+        return f"by {opened[0]}" if opened else f"at {place[1]}" if place else "by another library"
+    return None
+
+
+def _check_registered(path: Path) -> None:
+    with contextlib.suppress(AttributeError):  # not made with opwright/op.h: nothing to ask
+        ask = ctypes.CDLL(str(path)).opwright_load_error
+        ask.restype = ctypes.c_char_p
+        error = ask()
+        if error is not None:
+            msg = f"{path} did not register its operators: {error.decode(errors='replace')}"
+            raise LoadError(msg)
+
+
+def _causes(path: Path, said: str) -> str:
+    causes = []
+    if symbol := re.search(r"undefined symbol: (\S+)", said):
+        causes.append(
+            f"it calls {symbol[1]}, which no library that it names has: link what defines it (packages= or ldflags=)"
+        )
+        causes.append("it was built against another PyTorch: build it again with the one that is installed")
+    if needed := re.search(r"(\S+): cannot open shared object file", said):
+        causes.append(
+            f"it needs {needed[1]}, which is not where the loader looks: install it, or add its folder to "
+            "LD_LIBRARY_PATH"
+        )
+    if "cuda" in said.lower() and torch.version.cuda is None:
+        causes.append("it holds CUDA code, and this PyTorch is a CPU build: install a CUDA build of torch")
+    if "PyInit_" in said:
+        causes.append(
+            "it is no Python module of that name: bind one with PYBIND11_MODULE(TORCH_EXTENSION_NAME, m), "
+            "or pass is_python_module=False"
+        )
+    listed = "".join(f"\n  {number}. {cause}" for number, cause in enumerate(causes, 1))
+    return f"{path} cannot be loaded: {said}" + (f"\nLikely causes:{listed}" if listed else "")

@@ -1,0 +1,50 @@
+"""Finds the library that an `op.py` describes."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from pathlib import Path
+
+from opwright.errors import OpwrightError, SpecError
+from opwright.spec.library import Library
+
+
+def library_at(path: str | Path) -> Library:
+    """The library that `path` describes.
+
+    Args:
+        path: the folder of an `op.py`, or the file itself.
+
+    Raises:
+        SpecError: there is no `op.py`, it does not run, or it makes no library or several.
+    """
+    given = Path(path)
+    file = (given / "op.py" if given.is_dir() else given).resolve()
+    if not file.is_file():
+        msg = f"{given} holds no operator library: expected an op.py at {file}"
+        raise SpecError(msg)
+    module_name = f"opwright_library_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(module_name, file)
+    if spec is None or spec.loader is None:
+        msg = f"{file} is not a Python file: an operator library is described in an op.py"
+        raise SpecError(msg)
+    module = importlib.util.module_from_spec(spec)
+    # Registered while it runs, so that annotations written as strings can be resolved.
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except OpwrightError:
+        del sys.modules[module_name]
+        raise
+    except Exception as error:
+        del sys.modules[module_name]
+        msg = f"{file} does not run: {type(error).__name__}: {error}"
+        raise SpecError(msg) from error
+    libraries = [value for value in vars(module).values() if isinstance(value, Library)]
+    if len(libraries) != 1:
+        found = "none" if not libraries else ", ".join(repr(library.namespace) for library in libraries)
+        msg = f"{file} must make one opwright.Library, and makes {found}; a library is one namespace in one folder"
+        raise SpecError(msg)
+    return libraries[0]

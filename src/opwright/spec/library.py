@@ -1,0 +1,136 @@
+"""A library: one namespace of operators, described in one folder, built into one shared object."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from opwright.errors import SpecError
+from opwright.spec.op import Op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+SOURCE_SUFFIXES = frozenset({".cpp", ".cc", ".cxx", ".c++", ".cu"})
+# PyTorch's own namespaces: an operator there would shadow, or be shadowed by, a built-in one.
+RESERVED_NAMESPACES = frozenset({"aten", "prim", "prims", "onnx", "_C", "torch", "higher_order"})
+
+
+class Library:
+    """One namespace of operators.
+
+    Args:
+        namespace: the part before `::` in the operators' names.
+        sources: C++ and CUDA files, relative to the folder of the file that makes the library.
+        packages: names of pkg-config packages that the sources need, such as `opencv4`.
+        include_dirs: further folders with headers, relative to the same folder.
+        cflags: further flags for the C++ compiler.
+        cuda_cflags: further flags for nvcc.
+        ldflags: further flags for the linker.
+        abi: `"stable"`, `"full"`, or None to find it from what the sources include.
+
+    Raises:
+        SpecError: the namespace is not an identifier or is PyTorch's own, or a source is missing.
+
+    Example:
+        library = opwright.Library("opencv", sources=["cpu.cpp"], packages=["opencv4"])
+
+        @library.op
+        def invert(image: Tensor) -> Tensor:
+            return 255 - image
+    """
+
+    def __init__(
+        self,
+        namespace: str,
+        sources: Sequence[str] = (),
+        *,
+        packages: Sequence[str] = (),
+        include_dirs: Sequence[str] = (),
+        cflags: Sequence[str] = (),
+        cuda_cflags: Sequence[str] = (),
+        ldflags: Sequence[str] = (),
+        abi: str | None = None,
+    ) -> None:
+        # The folder of the op.py that calls: sources are named relative to it.
+        caller = sys._getframe(1).f_globals.get("__file__")  # noqa: SLF001  inspect.stack() reads every frame's source
+        self.root = Path(caller).resolve().parent if caller else Path.cwd()
+        self.namespace = _checked_namespace(namespace)
+        self.sources = [_checked_source(self.root, source, namespace) for source in _listed(sources, "sources")]
+        self.packages = _listed(packages, "packages")
+        self.include_dirs = [(self.root / folder).resolve() for folder in _listed(include_dirs, "include_dirs")]
+        self.cflags = _listed(cflags, "cflags")
+        self.cuda_cflags = _listed(cuda_cflags, "cuda_cflags")
+        self.ldflags = _listed(ldflags, "ldflags")
+        self.abi = abi
+        self.ops: dict[str, Op] = {}
+
+    def __repr__(self) -> str:
+        return f"<Library {self.namespace!r}: {', '.join(self.ops) or 'no operators'}>"
+
+    @overload
+    def op(self, reference: Callable[..., Any], /) -> Op: ...
+    @overload
+    def op(self, /, *, mutates: Sequence[str] = ()) -> Callable[[Callable[..., Any]], Op]: ...
+    def op(
+        self, reference: Callable[..., Any] | None = None, /, *, mutates: Sequence[str] = ()
+    ) -> Op | Callable[[Callable[..., Any]], Op]:
+        """Describe an operator by its reference: a typed, documented, plain PyTorch function.
+
+        Args:
+            reference: the function; its name becomes the operator's.
+            mutates: the names of the tensors that the operator writes to.
+
+        Raises:
+            SpecError: an operator of that name is described already.
+        """
+
+        def describe(reference: Callable[..., Any]) -> Op:
+            op = Op(self.namespace, reference, mutates=mutates)
+            if op.name in self.ops:
+                first = self.ops[op.name].reference.__code__
+                msg = (
+                    f"operator {op.qualified_name} is described twice, first at "
+                    f"{first.co_filename}:{first.co_firstlineno}; give one of them another name"
+                )
+                raise SpecError(msg)
+            self.ops[op.name] = op
+            return op
+
+        return describe if reference is None else describe(reference)
+
+    def schemas(self) -> list[str]:
+        """The schema of each operator, in the order of their description."""
+        return [op.schema for op in self.ops.values()]
+
+
+def _checked_namespace(namespace: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", namespace):
+        msg = f"the namespace {namespace!r} is not an identifier; use letters, digits and underscores, as in 'my_ops'"
+        raise SpecError(msg)
+    if namespace in RESERVED_NAMESPACES:
+        msg = f"the namespace {namespace!r} belongs to PyTorch; choose one of your own, such as 'my_{namespace}'"
+        raise SpecError(msg)
+    return namespace
+
+
+def _checked_source(root: Path, source: str, namespace: str) -> Path:
+    path = (root / source).resolve()
+    if path.suffix not in SOURCE_SUFFIXES:
+        suffixes = ", ".join(sorted(SOURCE_SUFFIXES))
+        msg = f"{source!r}, a source of library {namespace!r}, is neither C++ nor CUDA: expected {suffixes}"
+        raise SpecError(msg)
+    if not path.is_file():
+        msg = f"{source!r}, a source of library {namespace!r}, is not there: {path} does not exist"
+        raise SpecError(msg)
+    return path
+
+
+def _listed(values: Sequence[str], what: str) -> list[str]:
+    # A lone string is a sequence of one-letter strings: a frequent slip with a baffling outcome.
+    if isinstance(values, str):
+        msg = f"{what}={values!r} is one string; write a list: {what}=[{values!r}]"
+        raise SpecError(msg)
+    return [str(value) for value in values]

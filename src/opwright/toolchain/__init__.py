@@ -1,0 +1,1 @@
+"""Finds the compilers and packages of this machine, composes their flags, runs them."""

@@ -1,0 +1,43 @@
+"""Finds the first real error in what a compiler, a linker or CMake printed."""
+
+from __future__ import annotations
+
+import re
+
+# file:line:column: error: … (g++, clang++), file(line): error … (nvcc), CMake Error at …
+_ERROR = re.compile(r"^(?:[^\s:(][^:(]*[:(]\d+.*?\b(?:fatal )?error\b|CMake Error|ninja: error|\S*nvcc fatal)")
+_LINKER = re.compile(r"undefined reference|cannot find -l|multiple definition|ld: |collect2: error")
+_COUNTS_NOT = re.compile(r"^(?:FAILED|ninja: build stopped|collect2: error|make\b)")
+# What follows an error line and belongs to it: source, caret, notes.
+_BELONGS = re.compile(r"^\s+|^\S+:\d+:\d+: note:")
+# What precedes an error line and belongs to it: "In function", "required from", constexpr expansions.
+_LEADS_IN = re.compile(r"in .constexpr. expansion|required from|In instantiation|: {3}in ")
+_MOST_LINES = 14
+
+
+def first_error(output: str) -> str:
+    """The first error with the lines that explain it; an empty string where none is found.
+
+    Args:
+        output: everything that the tool printed.
+    """
+    lines = output.splitlines()
+    for at, line in enumerate(lines):
+        if _ERROR.search(line) and not _COUNTS_NOT.search(line):
+            return _with_context(lines, at)
+    for line in lines:
+        if _LINKER.search(line) and not _COUNTS_NOT.search(line):
+            return line
+    return ""
+
+
+def _with_context(lines: list[str], at: int) -> str:
+    first = at
+    while first > 0 and at - first < _MOST_LINES and _LEADS_IN.search(lines[first - 1]):
+        first -= 1
+    last = at
+    while last + 1 < len(lines) and last - first < _MOST_LINES and _BELONGS.search(lines[last + 1]):
+        last += 1
+    more = sum(bool(_ERROR.search(line)) for line in lines[last + 1 :])
+    text = "\n".join(lines[first : last + 1])
+    return text + (f"\n(and {more} more error{'s' * (more > 1)})" if more else "")

@@ -1,0 +1,77 @@
+"""Finds the installed PyTorch, its headers and libraries, without importing it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from opwright.errors import ToolchainError
+
+OLDEST = (2, 11)
+
+
+@dataclass(frozen=True)
+class PyTorch:
+    """An installed PyTorch.
+
+    Attributes:
+        root: the folder of the package `torch`.
+        version: such as `2.13.0+cpu`.
+        cuda: the CUDA version that it was built with, such as `13.0`; None for a CPU build.
+        commit: the commit that it was built from, which tells two nightlies apart.
+    """
+
+    root: Path
+    version: str
+    cuda: str | None
+    commit: str
+
+    @property
+    def include_dirs(self) -> list[Path]:
+        """The folders with its headers."""
+        return [self.root / "include", self.root / "include" / "torch" / "csrc" / "api" / "include"]
+
+    @property
+    def lib_dir(self) -> Path:
+        """The folder with its shared libraries."""
+        return self.root / "lib"
+
+    @property
+    def identity(self) -> list[str]:
+        """What makes this PyTorch this PyTorch, for cache keys."""
+        return [str(self.root), self.version, self.commit]
+
+
+def find_pytorch() -> PyTorch:
+    """The PyTorch that this Python would import.
+
+    Raises:
+        ToolchainError: there is none, it is too old, or its headers are missing.
+    """
+    spec = importlib.util.find_spec("torch")
+    if spec is None or not spec.submodule_search_locations:
+        msg = f"PyTorch is not installed for this Python: install torch {OLDEST[0]}.{OLDEST[1]} or newer"
+        raise ToolchainError(msg)
+    root = Path(next(iter(spec.submodule_search_locations)))
+    facts = _version_facts(root / "version.py")
+    version = facts.get("__version__") or "0"
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    if numbers < OLDEST:
+        msg = f"PyTorch {version} is too old: opwright needs {OLDEST[0]}.{OLDEST[1]} or newer, for its stable ABI"
+        raise ToolchainError(msg)
+    if not (root / "include" / "torch" / "csrc" / "stable" / "library.h").is_file():
+        msg = f"PyTorch {version} at {root} has no C++ headers: install the complete torch package"
+        raise ToolchainError(msg)
+    return PyTorch(root, version, facts.get("cuda"), facts.get("git_version") or "")
+
+
+def _version_facts(file: Path) -> dict[str, str | None]:
+    # `torch/version.py` is a list of plain assignments; importing torch for them costs a second.
+    try:
+        text = file.read_text()
+    except OSError as error:
+        msg = f"PyTorch at {file.parent} is damaged: {file.name} cannot be read ({error.strerror}); install torch anew"
+        raise ToolchainError(msg) from error
+    return dict(re.findall(r"^(\w+)(?:\s*:[^=\n]*)?\s*=\s*'([^']*)'", text, flags=re.MULTILINE))

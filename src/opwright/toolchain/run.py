@@ -1,0 +1,94 @@
+"""Runs programs: the only place in opwright that starts a process."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opwright.errors import BuildError, ToolchainError
+from opwright.toolchain.diagnostics import first_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A program that has ended.
+
+    Attributes:
+        command: the command line, ready to paste into a shell.
+        output: what it printed on both of its streams, in order.
+        exit_code: its exit status; negative for the signal that ended it.
+    """
+
+    command: str
+    output: str
+    exit_code: int
+
+
+def run(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    on_line: Callable[[str], None] | None = None,
+    check: bool = True,
+) -> Completed:
+    """Run a program to its end and keep what it prints.
+
+    Args:
+        command: the program and its arguments; no shell comes between.
+        cwd: the folder to run in.
+        env: variables set on top of this process's own.
+        on_line: called with each line as it is printed, for progress.
+        check: raise when the exit status is not zero.
+
+    Raises:
+        ToolchainError: the program is not there.
+        BuildError: it failed, and `check` is set: the message holds the first error, its place, and the command.
+    """
+    line = [str(word) for word in command]
+    try:
+        process = subprocess.Popen(  # noqa: S603  what runs is what opwright composed
+            line,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+    except (FileNotFoundError, PermissionError) as error:
+        msg = f"{line[0]} cannot be run: {error.strerror}. `opwright doctor` says what is missing and how to get it"
+        raise ToolchainError(msg) from error
+    printed: list[str] = []
+    with process:
+        if process.stdout is None:  # only for the type checker: a pipe was asked for
+            raise AssertionError
+        for text in process.stdout:
+            printed.append(text)
+            if on_line is not None:
+                on_line(text.rstrip("\n"))
+    completed = Completed(shlex.join(line), "".join(printed), process.returncode)
+    if check and completed.exit_code != 0:
+        raise failure(completed)
+    return completed
+
+
+def failure(completed: Completed, what: str = "the command failed") -> BuildError:
+    """The error for a program that failed: the first real diagnostic and the command, not a page of noise."""
+    diagnostic = first_error(completed.output)
+    ended = (
+        f"was ended by signal {-completed.exit_code}"
+        if completed.exit_code < 0
+        else f"exited with {completed.exit_code}"
+    )
+    shown = diagnostic or completed.output.strip()[-1000:] or f"it printed nothing and {ended}"
+    msg = f"{what}:\n{shown}\nThe command {ended}:\n  {completed.command}"
+    return BuildError(msg, command=completed.command, output=completed.output)
