@@ -21,6 +21,7 @@ from opwright.builder.compile import compose
 from opwright.builder.plan import Plan, plan_library, plan_sources
 from opwright.errors import BuildError, OpwrightError
 from opwright.spec import library_at
+from opwright.toolchain import flags
 from opwright.toolchain.compiler import find_cxx, find_nvcc
 from opwright.toolchain.pytorch import find_pytorch
 
@@ -41,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if asked.question == "where":
             # A PyTorch's folder is also the prefix below which CMake finds its package.
-            print(_listed([cmake_prefix_path(), str(find_pytorch().root)]))  # noqa: T201  CMake reads standard output
+            found = [cmake_prefix_path(), str(find_pytorch().root), sys.executable]
+            print(_listed(found))  # noqa: T201  CMake reads standard output
         else:
             _write(asked.output / FILE_NAME, variables(*_plan(asked)))
     except OpwrightError as error:
@@ -74,16 +76,24 @@ def variables(plan: Plan, depends: Iterable[Path] = ()) -> dict[str, list[str]]:
     before_cuda_flags = len([*nvcc.command, "-ccbin"]) if nvcc else 0
     cxx = [unit.command[before_cxx_flags:] for unit in recipes.units if unit.source.suffix != ".cu"]
     cuda = [unit.command[before_cuda_flags:] for unit in recipes.units if unit.source.suffix == ".cu"]
+    link = recipes.link[before_cxx_flags:]
     return {
         "opwright_abi": [plan.abi],
         "opwright_sources": [str(unit.source) for unit in recipes.units],
         "opwright_depends": [str(path) for path in depends],
-        # One string for all: CMake drops the second of two equal options, and -isystem comes more than once.
-        "opwright_cxx_options": [f"SHELL:{shlex.join(flags)}" for flags in cxx[:1]],
-        "opwright_cuda_options": [f"SHELL:{shlex.join(flags)}" for flags in cuda[:1]],
-        "opwright_link_item": [shlex.join(recipes.link[before_cxx_flags:])],
+        "opwright_standard": [flags.STANDARD.removeprefix("-std=c++")],
+        "opwright_cxx_options": [_options(words) for words in cxx[:1]],
+        "opwright_cuda_options": [_options(words) for words in cuda[:1]],
+        "opwright_link_item": [shlex.join(link)],
+        "opwright_library_dirs": [flag.removeprefix("-L") for flag in link if flag.startswith("-L")],
         "opwright_cuda_compiler": [str(nvcc.path)] if nvcc else [],
     }
+
+
+def _options(words: Iterable[str]) -> str:
+    # One string for all: CMake drops the second of two equal options, and -isystem comes more than once.
+    # Without the standard: CMake puts one of its own behind our flags, and is told ours as a property.
+    return f"SHELL:{shlex.join(word for word in words if word != flags.STANDARD)}"
 
 
 def _parser() -> argparse.ArgumentParser:

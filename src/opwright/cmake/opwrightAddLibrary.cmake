@@ -22,6 +22,10 @@ macro(opwright_add_library _opwright_target)
       set(CMAKE_CUDA_ARCHITECTURES 80)
     endif()
     enable_language(CUDA)
+    if(NOT CMAKE_CUDA${_opwright_standard}_STANDARD_COMPILE_OPTION)
+      # CMake learns of nvcc's newer standards late: 3.25 knows none after C++17.
+      set(CMAKE_CUDA${_opwright_standard}_STANDARD_COMPILE_OPTION "-std=c++${_opwright_standard}")
+    endif()
   endif()
   _opwright_define("${_opwright_target}")
 endmacro()
@@ -72,6 +76,7 @@ function(_opwright_ask target)
   include("${folder}/library.cmake")
   set(_opwright_folder "${folder}" PARENT_SCOPE)
   set(_opwright_nvcc "${opwright_cuda_compiler}" PARENT_SCOPE)
+  set(_opwright_standard "${opwright_standard}" PARENT_SCOPE)
 endfunction()
 
 function(_opwright_define target)
@@ -85,10 +90,13 @@ function(_opwright_define target)
     target_compile_options("${target}" PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${opwright_cuda_options}>")
   endif()
   target_link_libraries("${target}" PRIVATE "${opwright_link_item}")
-  # Our flags name the standard, the architectures and the CUDA runtime; a project's own defaults are for its own targets.
-  set_target_properties("${target}" PROPERTIES CUDA_ARCHITECTURES OFF CUDA_RUNTIME_LIBRARY None)
-  set_property(TARGET "${target}" PROPERTY CXX_STANDARD)
-  set_property(TARGET "${target}" PROPERTY CUDA_STANDARD)
+  # CMake sees no libraries in our one item, so it is told where they are; as always, installing takes this out.
+  set_target_properties("${target}" PROPERTIES BUILD_RPATH "${opwright_library_dirs}")
+  # Also where the project has other defaults for its own targets. Our flags name the architectures and the CUDA runtime.
+  set_target_properties("${target}" PROPERTIES
+                        CXX_STANDARD "${opwright_standard}" CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
+                        CUDA_STANDARD "${opwright_standard}" CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
+                        CUDA_ARCHITECTURES OFF CUDA_RUNTIME_LIBRARY None)
 
   # A program calls no function of an operator library, so linkers drop it where --as-needed is on, and
   # PyTorch's own targets turn it on. This names the library once more, with that switched off around it.
@@ -101,10 +109,7 @@ function(_opwright_check_torch target abi)
   if(NOT abi STREQUAL full OR NOT TORCH_INSTALL_PREFIX)
     return()
   endif()
-  execute_process(COMMAND "${OPWRIGHT_PYTHON}" -m opwright.builder.cmake where OUTPUT_VARIABLE answer
-                  OUTPUT_STRIP_TRAILING_WHITESPACE)
-  list(GET answer 1 ours)
-  get_filename_component(ours "${ours}" REALPATH)
+  get_filename_component(ours "${OPWRIGHT_TORCH_DIR}" REALPATH)
   get_filename_component(theirs "${TORCH_INSTALL_PREFIX}" REALPATH)
   if(NOT ours STREQUAL theirs)
     message(FATAL_ERROR "opwright_add_library(${target}): its sources use the whole of PyTorch's C++ API and are compiled "

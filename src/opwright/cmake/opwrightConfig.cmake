@@ -4,6 +4,7 @@
 #   opwright_add_library(TARGET FOLDER)              see opwrightAddLibrary.cmake
 #   OPWRIGHT_PYTHON       the Python that has opwright; name one with -DOPWRIGHT_PYTHON=... where it is not found
 #   OPWRIGHT_INCLUDE_DIR  the folder that holds opwright/op.h
+#   OPWRIGHT_TORCH_DIR    the folder of that Python's PyTorch
 # and find_package(Torch) finds the PyTorch of that Python from here on, unless the project has chosen another.
 if(CMAKE_VERSION VERSION_LESS 3.18)
   set(opwright_FOUND FALSE)
@@ -30,7 +31,8 @@ foreach(_opwright_python IN LISTS _opwright_pythons)
                   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
   if(_opwright_result EQUAL 0)
     list(GET _opwright_answer 0 _opwright_its_folder)
-    list(GET _opwright_answer 1 _opwright_torch)
+    list(GET _opwright_answer 1 OPWRIGHT_TORCH_DIR)
+    list(GET _opwright_answer 2 _opwright_python)
     if(_opwright_its_folder STREQUAL _opwright_here)
       set(opwright_FOUND TRUE)
       break()
@@ -49,11 +51,10 @@ if(NOT opwright_FOUND)
   return()
 endif()
 
-find_program(_opwright_program "${_opwright_python}" NO_CACHE)
-set(OPWRIGHT_PYTHON "${_opwright_program}" CACHE FILEPATH "The Python that has opwright")
+set(OPWRIGHT_PYTHON "${_opwright_python}" CACHE FILEPATH "The Python that has opwright")
 get_filename_component(OPWRIGHT_INCLUDE_DIR "${_opwright_here}/../include" ABSOLUTE)
 
 # Last in the list: a PyTorch that the project names comes first.
-list(APPEND CMAKE_PREFIX_PATH "${_opwright_torch}")
+list(APPEND CMAKE_PREFIX_PATH "${OPWRIGHT_TORCH_DIR}")
 
 include("${CMAKE_CURRENT_LIST_DIR}/opwrightAddLibrary.cmake")

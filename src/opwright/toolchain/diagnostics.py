@@ -6,7 +6,7 @@ import re
 
 # file:line:column: error: … (g++, clang++), file(line): error … (nvcc), CMake Error at …
 _ERROR = re.compile(r"^(?:[^\s:(][^:(]*[:(]\d+.*?\b(?:fatal )?error\b|CMake Error|ninja: error|\S*nvcc fatal)")
-_LINKER = re.compile(r"undefined reference|cannot find -l|multiple definition|ld: |collect2: error")
+_LINKER = (re.compile(r"undefined reference|cannot find|multiple definition"), re.compile(r"\bld(?:\.\w+)?: "))
 _COUNTS_NOT = re.compile(r"^(?:FAILED|ninja: build stopped|collect2: error|make\b)")
 # What follows an error line and belongs to it: source, caret, notes.
 _BELONGS = re.compile(r"^\s+|^\S+:\d+:\d+: note:")
@@ -25,10 +25,8 @@ def first_error(output: str) -> str:
     for at, line in enumerate(lines):
         if _ERROR.search(line) and not _COUNTS_NOT.search(line):
             return _with_context(lines, at)
-    for line in lines:
-        if _LINKER.search(line) and not _COUNTS_NOT.search(line):
-            return line
-    return ""
+    # The linker names the function first and what is wrong with it on the next line: the second says more.
+    return next((line for pattern in _LINKER for line in lines if pattern.search(line)), "")
 
 
 def _with_context(lines: list[str], at: int) -> str:

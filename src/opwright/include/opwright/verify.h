@@ -147,37 +147,23 @@ inline constexpr auto schema_text = as_text<std::string_view(schema_name(type_at
 template <std::size_t code>
 inline constexpr auto kernel_text = as_text<std::string_view(kernel_name(type_at(code))).size()>(kernel_name(type_at(code)));
 
-template <class Kernel, std::size_t index, std::size_t code>
-constexpr void parameter_differs(const char* /*schema*/, std::size_t /*parameter*/, const char* /*the_schema_says*/,
-                                 const char* /*the_kernel_takes*/, const char* /*use*/) {
-    the_schema_and_the_kernel_differ<parameter<index>, the_schema_says<schema_text<code>>,
-                                     the_kernel_takes<kernel_text<code_of(Kernel::signature.parameters[index])>>,
-                                     use<kernel_text<code>>, Kernel>();
-}
-
-template <class Kernel, std::size_t index, std::size_t code>
-constexpr void result_differs(const char* /*schema*/, std::size_t /*result*/, const char* /*the_schema_says*/,
-                              const char* /*the_kernel_returns*/, const char* /*use*/) {
-    the_schema_and_the_kernel_differ<result<index>, the_schema_says<schema_text<code>>,
-                                     the_kernel_returns<kernel_text<code_of(Kernel::signature.results[index])>>,
-                                     use<kernel_text<code>>, Kernel>();
-}
-
-template <class Kernel, std::size_t index, std::size_t... code>
-constexpr void report_parameter(const char* schema, Type says, std::index_sequence<code...> /*codes*/) {
-    ((code_of(says) == code ? parameter_differs<Kernel, index, code>(
-                                  schema, index, schema_name(says),
-                                  kernel_name(Kernel::signature.parameters[index]), kernel_name(says))
-                            : void()),
+template <std::size_t index, std::size_t takes, std::size_t... code>
+constexpr void report_parameter(const char* /*schema*/, std::size_t says, const char* /*the_schema_says*/,
+                                const char* /*the_kernel_takes*/, const char* /*use*/,
+                                std::index_sequence<code...> /*codes*/) {
+    ((says == code ? the_schema_and_the_kernel_differ<parameter<index>, the_schema_says<schema_text<code>>,
+                                                      the_kernel_takes<kernel_text<takes>>, use<kernel_text<code>>>()
+                   : void()),
      ...);
 }
 
-template <class Kernel, std::size_t index, std::size_t... code>
-constexpr void report_result(const char* schema, Type says, std::index_sequence<code...> /*codes*/) {
-    ((code_of(says) == code
-          ? result_differs<Kernel, index, code>(schema, index, schema_name(says),
-                                                kernel_name(Kernel::signature.results[index]), kernel_name(says))
-          : void()),
+template <std::size_t index, std::size_t returns, std::size_t... code>
+constexpr void report_result(const char* /*schema*/, std::size_t says, const char* /*the_schema_says*/,
+                             const char* /*the_kernel_returns*/, const char* /*use*/,
+                             std::index_sequence<code...> /*codes*/) {
+    ((says == code ? the_schema_and_the_kernel_differ<result<index>, the_schema_says<schema_text<code>>,
+                                                      the_kernel_returns<kernel_text<returns>>, use<kernel_text<code>>>()
+                   : void()),
      ...);
 }
 
@@ -185,18 +171,24 @@ template <class Kernel, std::size_t... count>
 constexpr void report_parameter_count(std::size_t schema, std::index_sequence<count...> /*counts*/) {
     ((schema == count ? the_schema_and_the_kernel_differ<
                             the_schema_has_parameters<count>,
-                            the_kernel_has_parameters<Kernel::signature.parameter_count>, Kernel>()
+                            the_kernel_has_parameters<Kernel::signature.parameter_count>>()
                       : void()),
      ...);
+    if (schema >= sizeof...(count)) {
+        the_schema_and_the_kernel_differ<the_kernel_has_parameters<Kernel::signature.parameter_count>>();
+    }
 }
 
 template <class Kernel, std::size_t... count>
 constexpr void report_result_count(std::size_t schema, std::index_sequence<count...> /*counts*/) {
     ((schema == count ? the_schema_and_the_kernel_differ<
                             the_schema_has_results<count>,
-                            the_kernel_has_results<Kernel::signature.result_count>, Kernel>()
+                            the_kernel_has_results<Kernel::signature.result_count>>()
                       : void()),
      ...);
+    if (schema >= sizeof...(count)) {
+        the_schema_and_the_kernel_differ<the_kernel_has_results<Kernel::signature.result_count>>();
+    }
 }
 
 template <class Kernel, std::size_t... parameter, std::size_t... result>
@@ -210,20 +202,19 @@ constexpr void report(const char* schema, const Difference& difference, std::ind
     if (difference.kind == Kind::ParameterCount) report_parameter_count<Kernel>(difference.count, counts);
     if (difference.kind == Kind::ResultCount) report_result_count<Kernel>(difference.count, counts);
     if (difference.kind == Kind::Parameter) {
-        ((at == parameter ? report_parameter<Kernel, parameter>(schema, difference.says.type, codes) : void()), ...);
+        ((at == parameter ? report_parameter<parameter, code_of(Kernel::signature.parameters[parameter])>(schema, code_of(difference.says.type), schema_name(difference.says.type), kernel_name(Kernel::signature.parameters[parameter]), kernel_name(difference.says.type), codes) : void()), ...);
     }
     if (difference.kind == Kind::Result) {
-        ((at == result ? report_result<Kernel, result>(schema, difference.says.type, codes) : void()), ...);
+        ((at == result ? report_result<result, code_of(Kernel::signature.results[result])>(schema, code_of(difference.says.type), schema_name(difference.says.type), kernel_name(Kernel::signature.results[result]), kernel_name(difference.says.type), codes) : void()), ...);
     }
     if (difference.kind == Kind::Written) {
         ((at == parameter
               ? the_schema_and_the_kernel_differ<opwright::parameter<parameter>, the_schema_says<"Tensor">,
                                                  the_kernel_takes<"Tensor&">,
-                                                 use<"Tensor(a!) in the schema, or const Tensor&">, Kernel>()
+                                                 use<"Tensor(a!) in the schema, or const Tensor&">>()
               : void()),
          ...);
     }
-    the_schema_and_the_kernel_differ<Kernel>();
 }
 
 // Does not compile where the kernel does not fit the schema.

@@ -1,0 +1,54 @@
+# The commands of this repository. Each readies the machine first (setup/setup.sh), so each works in a fresh
+# clone on a bare Debian or Ubuntu. TORCH=2.15.0 takes another PyTorch, in a virtual environment of its own.
+
+TORCH ?=
+VENV := .venv$(if $(TORCH),-torch-$(TORCH))
+BIN := $(CURDIR)/$(VENV)/bin
+
+# Test processes side by side: each may start a compiler, which takes up to 2 GB.
+JOBS ?= $(shell cores=$$(nproc); echo $$((cores < 8 ? cores : 8)))
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+# The C++ and CUDA files that are the project's own: known to git or new, not ignored, not deleted.
+CXX_FILES = $(wildcard $(shell git -c safe.directory='*' ls-files -co --exclude-standard -- '*.h' '*.cpp' '*.cu'))
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo test test-unit lint format clean
+
+help: ## this list
+	@echo "opwright: describe an operator once, run it in every PyTorch runtime"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo "  TORCH=2.15.0 make test           with another PyTorch"
+	@echo "  make test ARGS='-k words'        some of the tests"
+	@echo "  OPWRIGHT_REQUIRE=cuda make test  fail, rather than skip, where there is no GPU"
+
+setup: ## ready this machine: system packages, .venv, Python packages
+	@VENV='$(VENV)' TORCH='$(TORCH)' setup/setup.sh
+
+demo: setup ## one operator, built four ways, on a real photograph
+	@$(BIN)/python examples/demo.py
+
+test: setup ## every test
+	$(PYTEST)
+
+test-unit: setup ## the tests that start no compiler
+	$(PYTEST) -m "not compiles"
+
+lint: setup ## all that .ci/run checks before the tests
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(if $(CXX_FILES),@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES) && echo "clang-format: $(words $(CXX_FILES)) files are well",@echo "clang-format: git lists no C++ files; is this a clone?" && false)
+	@if command -v shellcheck >/dev/null; then shellcheck setup/setup.sh .ci/run && echo "shellcheck: fine"; fi
+
+format: setup ## mend what lint finds, where a tool can
+	$(BIN)/ruff check --fix --exit-zero
+	$(BIN)/ruff format
+	$(if $(CXX_FILES),$(BIN)/clang-format -i $(CXX_FILES))
+
+clean: ## remove all that make has made here, the virtual environments too
+	rm -rf .venv .venv-torch-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

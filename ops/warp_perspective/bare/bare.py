@@ -1,0 +1,132 @@
+"""OpenCV's own warpPerspective, built without PyTorch and called through ctypes: the oracle, and the peer in benchmarks."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# The values of cv::InterpolationFlags, cv::BorderTypes and the CV_ depths.
+INTERPOLATIONS = {"nearest": 0, "linear": 1, "cubic": 2, "lanczos": 4}
+BORDER_MODES = {"constant": 0, "replicate": 1, "reflect": 2, "wrap": 3, "reflect_101": 4}
+DEPTHS = {torch.uint8: 0, torch.uint16: 2, torch.int16: 3, torch.float32: 5, torch.float64: 6}
+WARP_INVERSE_MAP = 16
+SCALAR_SIZE = 4
+
+
+class Image(ctypes.Structure):
+    """`BareImage` of bare.cpp: how OpenCV sees a (H, W) or (H, W, C) tensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("rows", ctypes.c_int),
+        ("cols", ctypes.c_int),
+        ("type", ctypes.c_int),
+        ("step", ctypes.c_size_t),
+    )
+
+
+def warp_perspective(
+    image: Tensor,
+    warp: Tensor,
+    height: int,
+    width: int,
+    interpolation: str = "linear",
+    inverse_map: bool = False,  # noqa: FBT001, FBT002 - the operator's own signature
+    border_mode: str = "constant",
+    border_value: Sequence[float] | None = None,
+) -> Tensor:
+    """What OpenCV makes of one image, (H, W) or (H, W, C), and one (3, 3) warp.
+
+    Takes the operator's arguments, and leaves the checks to OpenCV.
+    """
+    output = image.new_empty((height, width, *image.shape[2:]))
+    _call(image, warp, output, interpolation, inverse_map, border_mode, border_value, None)
+    return output
+
+
+def time_warp_perspective(
+    image: Tensor, warp: Tensor, output: Tensor, repeats: int, interpolation: str = "linear"
+) -> list[float]:
+    """The seconds of each of `repeats` calls into the memory of `output`, measured in C++."""
+    seconds = (ctypes.c_double * repeats)()
+    _call(image, warp, output, interpolation, False, "constant", None, seconds)  # noqa: FBT003 - positional in C
+    return list(seconds)
+
+
+def _call(
+    image: Tensor,
+    warp: Tensor,
+    output: Tensor,
+    interpolation: str,
+    inverse_map: bool,  # noqa: FBT001 - the operator's own signature
+    border_mode: str,
+    border_value: Sequence[float] | None,
+    seconds: ctypes.Array[ctypes.c_double] | None,
+) -> None:
+    source = image.contiguous()
+    border = list(border_value or (0.0,))
+    border = (border * SCALAR_SIZE)[:SCALAR_SIZE] if len(border) == 1 else border + [0.0] * (SCALAR_SIZE - len(border))
+    failure = _library().bare_warp_perspective(
+        ctypes.byref(_image(source)),
+        ctypes.byref(_image(output)),
+        (ctypes.c_double * 9)(*warp.double().flatten().tolist()),
+        INTERPOLATIONS[interpolation] | (WARP_INVERSE_MAP if inverse_map else 0),
+        BORDER_MODES[border_mode],
+        (ctypes.c_double * SCALAR_SIZE)(*border),
+        1 if seconds is None else len(seconds),
+        seconds,
+    )
+    if failure is not None:
+        raise RuntimeError(failure.decode())
+
+
+def _image(tensor: Tensor) -> Image:
+    rows, cols, channels = (*tensor.shape, 1)[:3]
+    depth = DEPTHS[tensor.dtype]
+    step = tensor.stride(0) * tensor.element_size()
+    return Image(tensor.data_ptr(), rows, cols, depth + 8 * (channels - 1), step)
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    library = ctypes.CDLL(str(_build(Path(__file__).with_name("bare.cpp"))))
+    library.bare_warp_perspective.restype = ctypes.c_char_p
+    library.bare_warp_perspective.argtypes = [
+        ctypes.POINTER(Image),
+        ctypes.POINTER(Image),
+        ctypes.POINTER(ctypes.c_double),
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.POINTER(ctypes.c_double),
+        ctypes.c_int,
+        ctypes.POINTER(ctypes.c_double),
+    ]
+    return library
+
+
+def _build(source: Path) -> Path:
+    compiler = shlex.split(os.environ.get("CXX", "g++"))
+    found = subprocess.run(["pkg-config", "--cflags", "opencv4"], capture_output=True, text=True, check=True)
+    flags = [*shlex.split(found.stdout.replace("-I", "-isystem ")), "-std=c++20", "-O2", "-shared", "-fPIC"]
+    command = [*compiler, *flags, "-fvisibility=hidden", str(source), "-lopencv_imgproc", "-lopencv_core"]
+    key = hashlib.sha256(source.read_bytes() + repr(command).encode()).hexdigest()[:16]
+    built = Path(tempfile.gettempdir()) / f"opwright-bare-{os.getuid()}-{key}.so"
+    if not built.exists():
+        partial = built.with_suffix(f".{os.getpid()}")
+        subprocess.run([*command, "-o", str(partial)], check=True)
+        shutil.move(partial, built)
+    return built

@@ -1,0 +1,251 @@
+// The CPU kernel: OpenCV reads the image where it lies and writes straight into the result.
+//
+// Everything that can be wrong is found before the result is allocated. OpenCV itself would answer a singular warp with
+// a blank image, a huge border value with a wrapped one, and an overlong image with its internals.
+#include <opwright/check.h>
+#include <opwright/op.h>
+#include <opwright/opencv.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <opencv2/imgproc.hpp>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using opwright::MatLayout;
+using opwright::ScalarType;
+using opwright::Tensor;
+using Sizes = opwright::HeaderOnlyArrayRef<int64_t>;
+
+constexpr int64_t max_image_side = SHRT_MAX - 1;  // cv::remap keeps whole coordinates in 16 bits
+constexpr int64_t max_output_side = 1 << 30;      // OpenCV counts rows in int, and adds a block to them
+constexpr int64_t max_border_values = 4;          // a cv::Scalar
+constexpr int64_t pixels_per_task = 1 << 15;      // less than this is not worth waking a thread for
+
+struct Choice {
+    std::string_view name;
+    int value;
+};
+
+constexpr std::array interpolations{Choice{"nearest", cv::INTER_NEAREST}, Choice{"linear", cv::INTER_LINEAR},
+                                    Choice{"cubic", cv::INTER_CUBIC}, Choice{"lanczos", cv::INTER_LANCZOS4}};
+
+constexpr std::array border_modes{Choice{"constant", cv::BORDER_CONSTANT}, Choice{"replicate", cv::BORDER_REPLICATE},
+                                  Choice{"reflect", cv::BORDER_REFLECT}, Choice{"wrap", cv::BORDER_WRAP},
+                                  Choice{"reflect_101", cv::BORDER_REFLECT_101}};
+
+// ---- What OpenCV computes: pointers and Mats, nothing of torch. ----
+
+/// Many images of one layout, warped into outputs of one layout.
+struct Warps {
+    MatLayout image;
+    MatLayout output;
+    int flags;
+    int border_mode;
+    cv::Scalar border_value;
+
+    void operator()(const void* from, void* into, const cv::Matx33d& to_image) const {
+        cv::Mat target = output.over(into);
+        cv::warpPerspective(image.over(from), target, to_image, target.size(), flags | cv::WARP_INVERSE_MAP,
+                            border_mode, border_value);
+        if (target.data != into) throw std::logic_error("OpenCV left the output and allocated memory of its own");
+    }
+
+    /// `count` images, `image_bytes` and `output_bytes` apart; one matrix for all of them, or one for each.
+    void all(int64_t count, const std::byte* from, int64_t image_bytes, std::byte* into, int64_t output_bytes,
+             const std::vector<cv::Matx33d>& to_image) const {
+        const int64_t grain = std::max<int64_t>(1, pixels_per_task / (int64_t{output.rows} * output.cols));
+        std::atomic<bool> has_failed = false;
+        std::exception_ptr failure;
+        torch::stable::parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {
+            try {
+                for (int64_t n = begin; n < end; ++n) {
+                    (*this)(from + n * image_bytes, into + n * output_bytes, to_image[to_image.size() == 1 ? 0 : n]);
+                }
+            } catch (...) {  // torch's C interface would lose what was thrown
+                if (!has_failed.exchange(true)) failure = std::current_exception();
+            }
+        });
+        if (failure) std::rethrow_exception(failure);
+    }
+};
+
+bool is_finite(const cv::Matx33d& matrix) {
+    return std::all_of(matrix.val, matrix.val + 9, [](double value) { return std::isfinite(value); });
+}
+
+/// Whether the determinant cannot be told from zero: it is within the rounding errors of its six products.
+bool is_singular(const cv::Matx33d& m) {
+    double determinant = 0;
+    double magnitude = 0;
+    for (int i = 0; i < 3; ++i) {
+        const int j = (i + 1) % 3;
+        const int k = (i + 2) % 3;
+        const double plus = m(0, i) * m(1, j) * m(2, k);
+        const double minus = m(0, i) * m(1, k) * m(2, j);
+        determinant += plus - minus;
+        magnitude += std::abs(plus) + std::abs(minus);
+    }
+    return std::abs(determinant) <= 8 * std::numeric_limits<double>::epsilon() * magnitude;
+}
+
+// ---- What torch hands over: checked, and turned into the above. ----
+
+template <class... Parts>
+void check(bool holds, const Parts&... parts) {
+    opwright::check(holds, "warp_perspective: ", parts...);
+}
+
+template <std::size_t count>
+int chosen(std::string_view name, const std::array<Choice, count>& choices, const char* argument) {
+    for (const Choice& choice : choices) {
+        if (choice.name == name) return choice.value;
+    }
+    std::string known;
+    for (const Choice& choice : choices) known += (known.empty() ? "" : ", ") + std::string(choice.name);
+    check(name != "transparent",
+                    "border_mode 'transparent' leaves pixels of the output unwritten, and this output "
+                    "is fresh: expected one of ", known);
+    check(false, "unknown ", argument, " '", name, "': expected one of ", known);
+    return 0;
+}
+
+cv::Scalar border_scalar(const std::optional<std::vector<double>>& value, int64_t channels, int depth) {
+    if (!value) return {};
+    const auto count = static_cast<int64_t>(value->size());
+    check(count == 1 || (count == channels && channels <= max_border_values),
+                    "border_value has ", count, " numbers and the image ", channels,
+                    " channels: expected one number for all channels, or one for each of up to 4 channels");
+    cv::Scalar border;
+    for (int i = 0; i < max_border_values; ++i) border[i] = (*value)[count == 1 ? 0 : std::min<int64_t>(i, count - 1)];
+    if (depth == CV_32F || depth == CV_64F) return border;
+    // OpenCV rounds to int before it saturates: what does not fit an int would come out at the wrong end.
+    for (double& number : border.val) {
+        check(std::isfinite(number), "border_value holds ", number,
+                        ", which no integer image can show: expected finite numbers");
+        number = std::clamp<double>(number, std::numeric_limits<int16_t>::min(), std::numeric_limits<uint16_t>::max());
+    }
+    return border;
+}
+
+template <class Entry>
+cv::Matx33d read_matrix(const void* data, int64_t first, int64_t row_stride, int64_t col_stride) {
+    const Entry* entries = static_cast<const Entry*>(data) + first;
+    cv::Matx33d matrix;
+    for (int i = 0; i < 3; ++i) {
+        for (int j = 0; j < 3; ++j) matrix(i, j) = entries[i * row_stride + j * col_stride];
+    }
+    return matrix;
+}
+
+/// The matrices that lead from output pixels to image pixels, one for each warp.
+std::vector<cv::Matx33d> matrices_to_image(const Tensor& warp, bool inverse_map) {
+    const Sizes sizes = warp.sizes();
+    const Sizes strides = warp.strides();
+    const bool is_float = warp.scalar_type() == ScalarType::Float;
+    const void* data = warp.const_data_ptr();
+    const std::size_t rank = sizes.size();
+    std::vector<cv::Matx33d> matrices(rank == 3 ? sizes[0] : 1);
+    for (std::size_t n = 0; n < matrices.size(); ++n) {
+        const int64_t first = rank == 3 ? static_cast<int64_t>(n) * strides[0] : 0;
+        const auto read = is_float ? read_matrix<float> : read_matrix<double>;
+        cv::Matx33d& matrix = matrices[n];
+        matrix = read(data, first, strides[rank - 2], strides[rank - 1]);
+        check(is_finite(matrix), "warp ", n, " holds NaN or Inf: expected finite numbers");
+        if (inverse_map) continue;
+        const cv::Matx33d forward = matrix;
+        // By cv::invert, as warpPerspective itself would do it, so that the result is the same to the last bit.
+        const bool inverted = !is_singular(forward) && cv::invert(forward, matrix) != 0;
+        check(inverted && is_finite(matrix), "warp ", n,
+                        " is singular, so there is no way back from the output to the image: expected an "
+                        "invertible matrix, or inverse_map=True if it leads from the output to the image");
+    }
+    return matrices;
+}
+
+void check_image(const Tensor& image, Sizes sizes, ScalarType dtype) {
+    check(image.is_cpu(), "image is not on the CPU: expected both tensors there");
+    check(dtype == ScalarType::Byte || dtype == ScalarType::UInt16 || dtype == ScalarType::Short ||
+              dtype == ScalarType::Float || dtype == ScalarType::Double,
+          "image has dtype ", dtype, ": expected uint8, uint16, int16, float32 or float64");
+    const std::size_t rank = sizes.size();
+    check(rank >= 2 && rank <= 4, "image has ", rank, " dimensions: expected (H, W), (H, W, C) or (N, H, W, C)");
+    const Sizes pixels = sizes.slice(rank == 4 ? 1 : 0);
+    check(pixels[0] >= 1 && pixels[0] <= max_image_side && pixels[1] >= 1 && pixels[1] <= max_image_side, "image has ",
+          pixels[0], " rows and ", pixels[1], " columns: expected 1 to ", max_image_side, " of each");
+    check(rank == 2 || (pixels[2] >= 1 && pixels[2] <= CV_CN_MAX), "image has ", pixels.back(),
+          " channels (its last dimension): expected 1 to ", CV_CN_MAX);
+}
+
+void check_warp(const Tensor& warp, Sizes sizes, Sizes image_sizes) {
+    check(warp.is_cpu(), "warp is not on the CPU: expected both tensors there");
+    const ScalarType dtype = warp.scalar_type();
+    check(dtype == ScalarType::Float || dtype == ScalarType::Double, "warp has dtype ", dtype,
+          ": expected float32 or float64");
+    const std::size_t rank = sizes.size();
+    check((rank == 2 || rank == 3) && sizes[rank - 2] == 3 && sizes[rank - 1] == 3, "warp has shape ", sizes,
+          ": expected (3, 3), or (N, 3, 3) for a batch of N images");
+    check(rank == 2 || (image_sizes.size() == 4 && sizes[0] == image_sizes[0]), "warp has shape ", sizes,
+          " and image ", image_sizes, ": expected one warp (3, 3), or one for each image of a batch (N, H, W, C)");
+}
+
+/// The sizes of the result: those of `image` with (height, width) in place.
+std::vector<int64_t> output_sizes(Sizes image, int64_t height, int64_t width, ScalarType dtype) {
+    check(height >= 1 && width >= 1 && height <= max_output_side && width <= max_output_side, "the output has ",
+          height, " rows and ", width, " columns: expected 1 to ", max_output_side, " of each");
+    std::vector<int64_t> sizes(image.begin(), image.end());
+    const std::size_t first = image.size() == 4 ? 1 : 0;
+    sizes[first] = height;
+    sizes[first + 1] = width;
+    int64_t bytes = CV_ELEM_SIZE1(*opwright::mat_depth(dtype));
+    bool fits = true;
+    for (const int64_t size : sizes) fits = !__builtin_mul_overflow(bytes, size, &bytes) && fits;
+    check(fits, "the output of shape ", Sizes(sizes), " has more bytes than 64 bits can count: expected a smaller one");
+    return sizes;
+}
+
+Tensor warp_perspective(const Tensor& image, const Tensor& warp, int64_t height, int64_t width,
+                        std::string_view interpolation, bool inverse_map, std::string_view border_mode,
+                        const std::optional<std::vector<double>>& border_value) {
+    const Sizes sizes = image.sizes();
+    const ScalarType dtype = image.scalar_type();
+    check_image(image, sizes, dtype);
+    check_warp(warp, warp.sizes(), sizes);
+    const std::vector<int64_t> result_sizes = output_sizes(sizes, height, width, dtype);
+    const bool is_batch = sizes.size() == 4;
+    const std::size_t first = is_batch ? 1 : 0;
+    const int64_t channels = sizes.size() == 2 ? 1 : sizes.back();
+    Warps warps{.flags = chosen(interpolation, interpolations, "interpolation"),
+                .border_mode = chosen(border_mode, border_modes, "border_mode"),
+                .border_value = border_scalar(border_value, channels, *opwright::mat_depth(dtype))};
+    const std::vector<cv::Matx33d> to_image = matrices_to_image(warp, inverse_map);
+
+    Tensor source = image;
+    warps.image = opwright::mat_layout(sizes.slice(first), image.strides().slice(first), dtype);
+    if (!warps.image) {
+        source = torch::stable::contiguous(image);
+        warps.image = opwright::mat_layout(sizes.slice(first), source.strides().slice(first), dtype);
+    }
+    const Tensor result = torch::stable::new_empty(image, result_sizes);
+    warps.output = opwright::mat_layout(result.sizes().slice(first), result.strides().slice(first), dtype);
+
+    const auto* from = static_cast<const std::byte*>(source.const_data_ptr());
+    auto* into = static_cast<std::byte*>(result.mutable_data_ptr());
+    opwright::translate_opencv_errors([&] {
+        if (!is_batch) return warps(from, into, to_image[0]);
+        const int64_t item = CV_ELEM_SIZE1(warps.image.type);
+        warps.all(sizes[0], from, source.stride(0) * item, into, result.stride(0) * item, to_image);
+    });
+    return result;
+}
+
+}  // namespace
+
+OPWRIGHT_IMPL(opencv, CPU, m) { m.impl("warp_perspective", OPWRIGHT_FN(warp_perspective)); }

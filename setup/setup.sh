@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# Readies this machine: system packages, then a virtual environment with this project in it.
+#
+# Called by the Makefile, before anything that needs it, with
+#   VENV   the virtual environment's folder, relative to the repository (.venv)
+#   TORCH  a version of PyTorch to take instead of the one in constraints.txt (empty: that one)
+#
+# Running it again is cheap and safe. The virtual environment carries a stamp, a digest of everything that
+# it was made from. The stamp is written last, so an environment without one was left half-made, and is
+# made afresh.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+cd "$root"
+venv=$root/${VENV:-.venv}
+torch=${TORCH:-}
+stamp=$venv/opwright-stamp
+oldest_python=3.10
+
+say() { printf 'setup: %s\n' "$*"; }
+die() {
+    printf 'setup: %s\n' "$@" >&2
+    exit 1
+}
+
+# ---- the interpreter ---------------------------------------------------------------------------------------
+
+# Fills python_version, python (free of any active virtual environment), has_venv and has_headers.
+look_at_python() {
+    local facts
+    command -v python3 >/dev/null || die "no python3 on PATH; opwright needs Python $oldest_python or newer." \
+        "On Debian or Ubuntu: apt-get install python3"
+    facts=$(python3 -c '
+import os, sys, sysconfig
+from importlib.util import find_spec
+print("%d.%d.%d" % sys.version_info[:3])
+print(os.path.realpath(sys.executable))
+print("yes" if find_spec("venv") and find_spec("ensurepip") else "no")
+print("yes" if os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")) else "no")
+') || die "$(command -v python3) does not run; its own message is above. Mend it, or put another python3 first on PATH."
+    { read -r python_version && read -r python && read -r has_venv && read -r has_headers; } <<<"$facts"
+    [ "$(printf '%s\n' "$oldest_python" "$python_version" | sort -V | head -n 1)" = "$oldest_python" ] ||
+        die "python3 is $python ($python_version); opwright needs Python $oldest_python or newer." \
+            "Put a newer python3 first on PATH and run this again."
+}
+
+# Refuses a python3 that the system packages could not complete: one from pyenv, conda or a PPA.
+check_python() {
+    local mend="Debian's python3-venv and python3-dev serve its own python3 only; this one needs its own, or put another first on PATH."
+    [ "$has_venv" = yes ] || die "$python ($python_version) cannot make virtual environments: no venv or no ensurepip." "$mend"
+    [ "$has_headers" = yes ] || die "$python ($python_version) has no Python.h." "$mend"
+}
+
+# ---- system packages ---------------------------------------------------------------------------------------
+
+# Prints the packages of the list that this machine lacks.
+missing_packages() {
+    local wanted installed package
+    wanted=$(sed 's/#.*//' setup/system-packages.txt | xargs -n 1)
+    # shellcheck disable=SC2086  # a list of words is meant
+    installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^installed //p') || true
+    for package in $wanted; do
+        case $package in
+        python3-venv) [ "$has_venv" = yes ] && continue ;;
+        python3-dev) [ "$has_headers" = yes ] && continue ;;
+        pkg-config) command -v pkg-config >/dev/null && continue ;; # newer systems have it from pkgconf
+        esac
+        grep -qxF "$package" <<<"$installed" || printf '%s ' "$package"
+    done
+}
+
+install_packages() {
+    local missing as_root=()
+    if ! command -v dpkg-query >/dev/null; then
+        [ -e "$stamp" ] || say "not a Debian or Ubuntu: the equivalents of setup/system-packages.txt have to be there already."
+        return
+    fi
+    missing=$(missing_packages)
+    [ -n "$missing" ] || return 0
+    if [ "$(id -u)" != 0 ]; then
+        # A password can be asked for only where somebody sits at a terminal.
+        if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+            as_root=(sudo)
+        else
+            die "these system packages are missing, and installing them takes root. As root, run:" \
+                "    apt-get update && apt-get install --no-install-recommends $missing" \
+                "and then run make again."
+        fi
+    fi
+    say "system packages, through apt (the first time takes minutes): $missing"
+    as_root+=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
+    # apt tells of every one of a few hundred packages; that is worth reading only if it fails.
+    local log
+    log=$(mktemp)
+    # shellcheck disable=SC2086  # a list of words is meant
+    if ! { "${as_root[@]}" update && "${as_root[@]}" install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+        tail -n 30 "$log" >&2
+        rm -f "$log"
+        die "apt could not install: $missing" "Its last words are above."
+    fi
+    rm -f "$log"
+    look_at_python
+}
+
+# ---- Python packages ---------------------------------------------------------------------------------------
+
+digest() { sha256sum | cut -d ' ' -f 1; }
+
+# What calls for a new environment when it changes: it cannot be moved, and an interpreter cannot be swapped.
+ground_digest() { { printf '%s\n' "$root" "$python" "$python_version" "$torch" && cat setup/setup.sh; } | digest; }
+
+# What calls for other packages. Only the tables of pyproject.toml that name them count: a new lint rule does not.
+contents_digest() {
+    { awk '/^\[/ { wanted = /^\[(build-system|project|tool\.hatch)/ } wanted' pyproject.toml && cat constraints.txt; } | digest
+}
+
+pip_install() {
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check -c "$venv/constraints.txt" "$@" ||
+        die "pip could not install the Python packages; its message is above. Run make again to start afresh."
+}
+
+install_python_packages() {
+    local ground contents old_ground='' old_contents='' version
+    ground=$(ground_digest) contents=$(contents_digest)
+    if [ -x "$venv/bin/python" ] && [ -f "$stamp" ]; then
+        { read -r old_ground && read -r old_contents; } <"$stamp" || true
+    fi
+    version=${torch:-$(sed -n 's/^torch==//p' constraints.txt)}
+    if [ "$old_ground $old_contents" = "$ground $contents" ]; then
+        say "${VENV:-.venv} is up to date (Python $python_version, PyTorch $version)"
+        return
+    fi
+    if [ "$old_ground" = "$ground" ]; then
+        say "bringing ${VENV:-.venv} up to date with pyproject.toml and constraints.txt"
+    else
+        say "making ${VENV:-.venv} with Python $python_version"
+        "$python" -m venv --clear "$venv" || die "no virtual environment could be made; the message is above."
+    fi
+    rm -f "$stamp"
+    sed "s/^torch==.*/torch==$version/" constraints.txt >"$venv/constraints.txt"
+    say "Python packages, through pip: PyTorch $version and the rest; the first time takes minutes"
+    # An isolated build would fetch whichever hatchling is newest: build with the pinned one instead.
+    pip_install hatchling editables
+    pip_install --no-build-isolation -e "${root}[dev]"
+    printf '%s\n' "$ground" "$contents" >"$stamp.new"
+    mv "$stamp.new" "$stamp"
+    say "done"
+}
+
+[[ $torch =~ ^([0-9]+(\.[0-9]+)*([a-z]+[0-9]*)?(\+[a-z0-9.]+)?)?$ ]] ||
+    die "TORCH is '$torch'; expected a version of PyTorch, as in TORCH=2.15.0."
+
+# Two makes at once take turns. The system frees the lock with the process.
+exec 9<"${BASH_SOURCE[0]}"
+flock 9
+look_at_python
+install_packages
+check_python
+install_python_packages

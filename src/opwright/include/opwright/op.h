@@ -1,0 +1,164 @@
+// Registers operators with torch, through its stable ABI.
+//
+//     OPWRIGHT_LIBRARY(ns, m) {
+//         m.def("f", OPWRIGHT_FN(f));                              // the schema is inferred from the C++ signature
+//         m.def("g(Tensor x, float a=1.0) -> Tensor", OPWRIGHT_FN(g));    // the schema is checked against it
+//         m.def("h(Tensor x) -> Tensor");                          // its kernels are registered elsewhere
+//     }
+//     OPWRIGHT_IMPL(ns, CUDA, m) { m.impl("h", OPWRIGHT_FN(h_cuda)); }
+//
+// Checked while it compiles: the types of the C++ signature, the schema against it, and, where opwright::definitions<"ns">
+// is known, the name and the schema of what OPWRIGHT_IMPL implements. Else the two are compared when the shared object
+// is loaded. Nothing throws then: `opwright_load_error()` says what went wrong, and so does one line on stderr.
+#pragma once
+
+#include <opwright/box.h>
+#include <opwright/registry.h>
+#include <opwright/schema.h>
+#include <opwright/types.h>
+#include <opwright/verify.h>
+
+#include <cstddef>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace opwright OPWRIGHT_HIDDEN {
+namespace detail {
+
+// What `def` is given, checked while it compiles: the name of an operator or its schema.
+template <class Kernel>
+struct DefinitionText {
+    std::string_view text;
+
+    template <std::size_t size>
+    consteval DefinitionText(const char (&literal)[size]) : text(literal, size - 1) {
+        if (is_operator_name(text)) return;
+        const Schema schema = read_schema(text);
+        if (!schema.well_formed) the_schema_is_malformed();
+        require_fit<Kernel>(literal, schema);
+    }
+};
+
+struct SchemaText {
+    std::string_view text;
+
+    template <std::size_t size>
+    consteval SchemaText(const char (&literal)[size]) : text(literal, size - 1) {
+        if (!read_schema(text).well_formed) the_schema_is_malformed();
+    }
+};
+
+template <text ns, std::size_t index>
+inline constexpr auto definition_text = as_text<definitions<ns>[index].size()>(definitions<ns>[index]);
+
+// A function of its own for each definition, because compilers print its template argument.
+template <text schema, class Kernel>
+constexpr void check_against() {
+    require_fit<Kernel>(schema.characters, read_schema(schema.view()));
+}
+
+// What `impl` is given, checked while it compiles where the namespace's definitions are known.
+template <text ns, class Kernel>
+struct ImplementedName {
+    std::string_view text;
+
+    template <std::size_t size>
+    consteval ImplementedName(const char (&literal)[size]) : text(literal, size - 1) {
+        if (!is_operator_name(text)) the_schema_is_malformed();
+        constexpr std::size_t count = definitions<ns>.size();
+        if constexpr (count > 0) check(std::make_index_sequence<count>());
+    }
+
+  private:
+    template <std::size_t... index>
+    consteval void check(std::index_sequence<index...> /*indices*/) const {
+        const bool found = ((read_schema(definitions<ns>[index]).name == text &&
+                             (check_against<definition_text<ns, index>, Kernel>(), true)) ||
+                            ...);
+        if (!found) no_such_operator_is_defined<the_namespace<ns>, defines<definition_text<ns, index>>...>();
+    }
+};
+
+}  // namespace detail
+
+// `m` in OPWRIGHT_LIBRARY.
+template <text ns>
+class LibraryBlock {
+  public:
+    LibraryBlock(detail::Namespace& into, const detail::Block& block) : into_(into), block_(block) {}
+
+    // Defines an operator and its kernel for one dispatch key: for CPU when the kernel takes a tensor, because a kernel that
+    // reads memory must not be handed a fake tensor or one of another device; for every device when it takes none.
+    template <class Kernel>
+    void def(detail::DefinitionText<std::type_identity_t<Kernel>> schema_or_name, Kernel kernel) {
+        def(schema_or_name, kernel, Kernel::signature.takes_a_tensor() ? "CPU" : "CompositeExplicitAutograd");
+    }
+
+    template <class Kernel>
+    void def(detail::DefinitionText<std::type_identity_t<Kernel>> schema_or_name, Kernel /*kernel*/, const char* key) {
+        const std::string_view text = schema_or_name.text;
+        const bool is_name = is_operator_name(text);
+        into_.definitions.push_back(
+            {is_name ? detail::infer_schema(text, Kernel::signature) : std::string(text), block_.place});
+        into_.implementations.push_back({std::string(is_name ? text : read_schema(text).name), key, &Kernel::call,
+                                         Kernel::signature, block_.place});
+    }
+
+    // Only defines: the kernels are registered by OPWRIGHT_IMPL, or from Python.
+    void def(detail::SchemaText schema) { into_.definitions.push_back({std::string(schema.text), block_.place}); }
+
+  private:
+    detail::Namespace& into_;
+    const detail::Block& block_;
+};
+
+// `m` in OPWRIGHT_IMPL.
+template <text ns>
+class ImplBlock {
+  public:
+    ImplBlock(detail::Namespace& into, const detail::Block& block) : into_(into), block_(block) {}
+
+    template <class Kernel>
+    void impl(detail::ImplementedName<ns, std::type_identity_t<Kernel>> name, Kernel /*kernel*/) {
+        into_.implementations.push_back(
+            {std::string(name.text), block_.key, &Kernel::call, Kernel::signature, block_.place});
+    }
+
+  private:
+    detail::Namespace& into_;
+    const detail::Block& block_;
+};
+
+}  // namespace opwright OPWRIGHT_HIDDEN
+
+#define OPWRIGHT_JOIN_(a, b) a##b
+#define OPWRIGHT_JOIN(a, b) OPWRIGHT_JOIN_(a, b)
+#define OPWRIGHT_STRING_(a) #a
+#define OPWRIGHT_STRING(a) OPWRIGHT_STRING_(a)
+
+#define OPWRIGHT_BLOCK_(Kind, ns, key, m, id)                                                                      \
+    static void OPWRIGHT_JOIN(opwright_body_, id)(::opwright::Kind<OPWRIGHT_STRING(ns)> & m);                      \
+    static ::opwright::detail::Block OPWRIGHT_JOIN(opwright_block_, id){                                           \
+        OPWRIGHT_STRING(ns), key,                                                                                  \
+        [](::opwright::detail::Namespace& into, const ::opwright::detail::Block& block) {                          \
+            ::opwright::Kind<OPWRIGHT_STRING(ns)> recorder(into, block);                                           \
+            OPWRIGHT_JOIN(opwright_body_, id)(recorder);                                                           \
+        },                                                                                                         \
+        {__FILE__, __LINE__}};                                                                                     \
+    __attribute__((constructor(65000))) static void OPWRIGHT_JOIN(opwright_collect_, id)() {                       \
+        OPWRIGHT_JOIN(opwright_block_, id).next = ::opwright::detail::blocks;                                      \
+        ::opwright::detail::blocks = &OPWRIGHT_JOIN(opwright_block_, id);                                          \
+    }                                                                                                              \
+    static void OPWRIGHT_JOIN(opwright_body_, id)([[maybe_unused]] ::opwright::Kind<OPWRIGHT_STRING(ns)> & m)
+
+// Defines the operators of a namespace; once in a shared object. The exported symbol lets a loader look before it opens.
+#define OPWRIGHT_LIBRARY(ns, m)                                                                                    \
+    extern "C" {                                                                                                   \
+    extern const char OPWRIGHT_JOIN(opwright_defines_, ns)[] __attribute__((weak, visibility("default")));   \
+    const char OPWRIGHT_JOIN(opwright_defines_, ns)[] = __FILE__ ":" OPWRIGHT_STRING(__LINE__);                    \
+    }                                                                                                              \
+    OPWRIGHT_BLOCK_(LibraryBlock, ns, nullptr, m, __COUNTER__)
+
+// Registers kernels for one dispatch key (CPU, CUDA, Meta, ...); as often as there are keys and sources.
+#define OPWRIGHT_IMPL(ns, key, m) OPWRIGHT_BLOCK_(ImplBlock, ns, OPWRIGHT_STRING(key), m, __COUNTER__)

@@ -1,0 +1,100 @@
+"""What every test may rely on: real things that a test needs, and the switch that forbids to go without.
+
+`@pytest.mark.needs("cuda", "nvcc")` skips a test where one of them is missing. `OPWRIGHT_REQUIRE=cuda,nvcc`
+in the environment turns those skips into failures, for a machine that is there to have them.
+
+`@pytest.mark.compiles` says that a test starts a compiler; all of tests/integration is marked so.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SWITCH = "OPWRIGHT_REQUIRE"
+INTEGRATION = Path(__file__).parent / "integration"
+
+
+def _a_gpu() -> bool:
+    import torch  # noqa: PLC0415  the tests that do not ask for a GPU must not pay for torch
+
+    return torch.cuda.is_available()
+
+
+def _nvcc() -> bool:
+    homes = (os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH"))
+    return bool(shutil.which("nvcc")) or any(
+        (Path(home) / "bin/nvcc").is_file() for home in (*homes, "/usr/local/cuda")
+    )
+
+
+def _opencv() -> bool:
+    pkg_config = shutil.which("pkg-config")
+    if pkg_config is None:
+        return False
+    return subprocess.run([pkg_config, "--exists", "opencv4"], check=False).returncode == 0
+
+
+# Each asks the machine itself, not opwright's own finders: those are among the things under test.
+REAL_THINGS: dict[str, tuple[str, Callable[[], bool]]] = {
+    "clang": ("clang++ on PATH", lambda: bool(shutil.which("clang++"))),
+    "cmake": ("cmake on PATH", lambda: bool(shutil.which("cmake"))),
+    "cuda": ("a GPU that this torch can use", _a_gpu),
+    "nvcc": ("nvcc on PATH, under CUDA_HOME or in /usr/local/cuda", _nvcc),
+    "opencv": ("opencv4 through pkg-config", _opencv),
+    "shellcheck": ("shellcheck on PATH", lambda: bool(shutil.which("shellcheck"))),
+    "torchvision": ("torchvision installed", lambda: importlib.util.find_spec("torchvision") is not None),
+}
+
+
+@cache
+def _is_here(name: str) -> bool:
+    return REAL_THINGS[name][1]()
+
+
+def _known(names: tuple[str, ...], said_by: str) -> tuple[str, ...]:
+    if unknown := [name for name in names if name not in REAL_THINGS]:
+        msg = f"{said_by} names {', '.join(unknown)}; what can be named is {', '.join(REAL_THINGS)}"
+        raise pytest.UsageError(msg)
+    return names
+
+
+def required() -> tuple[str, ...]:
+    """Returns what the switch says that this machine must have."""
+    names = os.environ.get(SWITCH, "").replace(",", " ").split()
+    return _known(tuple(names), f"the environment variable {SWITCH}")
+
+
+def pytest_configure() -> None:
+    required()  # a slip of the pen in the switch stops the run before the first test
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if INTEGRATION in item.path.parents:
+            item.add_marker(pytest.mark.compiles)
+        for mark in item.iter_markers("needs"):
+            _known(mark.args, f"the mark of {item.nodeid}")
+    # The quick ones speak first.
+    items.sort(key=lambda item: item.get_closest_marker("compiles") is not None)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        for name in mark.args:
+            if _is_here(name):
+                continue
+            reason = f"needs {REAL_THINGS[name][0]}"
+            if name in required():
+                pytest.fail(f"{reason}, which is missing, and {SWITCH} says that {name} must be here", pytrace=False)
+            pytest.skip(reason)

@@ -1,0 +1,222 @@
+"""The one-way flow of src/opwright: who may import whom, and who may start a process."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "opwright"
+
+# The rooms, from left to right, each with those that it may import. A room that is not here does not exist.
+_TO_SPEC = {"errors"}
+_TO_TOOLCHAIN = _TO_SPEC | {"spec"}
+_TO_BUILDER = _TO_TOOLCHAIN | {"toolchain"}
+_TO_LOADER = _TO_BUILDER | {"builder"}
+_TO_JUDGES = _TO_LOADER | {"loader"}
+MAY_IMPORT = {
+    "errors": set[str](),
+    "spec": _TO_SPEC,
+    "toolchain": _TO_TOOLCHAIN,
+    "builder": _TO_BUILDER,
+    "loader": _TO_LOADER,
+    "check": _TO_JUDGES,
+    "bench": _TO_JUDGES,
+    "bundle": _TO_JUDGES,
+    "host": _TO_JUDGES | {"bundle"},
+    "scale": _TO_JUDGES | {"bundle", "host"},
+}
+FACE = "__init__"  # opwright/__init__.py, which offers names of every room and is imported by none but cli
+MAY_IMPORT[FACE] = set(MAY_IMPORT)
+MAY_IMPORT["cli"] = set(MAY_IMPORT)
+
+STARTS_PROCESSES = Path("toolchain/run.py")
+PROCESS_MODULES = {"subprocess", "multiprocessing", "pty", "_posixsubprocess"}
+PROCESS_FUNCTIONS = re.compile(
+    r"(os\.(system|popen|fork|forkpty|posix_spawnp?|exec[lv]p?e?|spawn[lv]p?e?)"
+    r"|asyncio\.create_subprocess_\w+|concurrent\.futures\.ProcessPoolExecutor)"
+)
+
+
+def imported_names(path: Path, package: Path) -> Iterator[tuple[int, str]]:
+    """Yields (line, dotted name) for each import in a file, those inside functions and of constant text too."""
+    here = [package.name, *path.relative_to(package).parent.parts]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, alias.name) for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                base = [*(here[: len(here) + 1 - level] if level else []), *([module] if module else [])]
+                yield from ((node.lineno, ".".join([*base, alias.name])) for alias in names)
+            case ast.Call(
+                func=ast.Name(id="__import__" | "import_module") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield node.lineno, name
+            case _:
+                pass
+
+
+def used_names(path: Path) -> Iterator[tuple[int, str]]:
+    """Yields (line, "os.system") for each dotted name that is used in a file, undoing `import os as o`."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    called = {
+        alias.asname: alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if alias.asname
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            head, dot, tail = ast.unparse(node).partition(".")
+            yield node.lineno, called.get(head, head) + dot + tail
+
+
+def room_of(path: Path, package: Path) -> str:
+    first = path.relative_to(package).parts[0]
+    return "cli" if first == "__main__.py" else first.removesuffix(".py")
+
+
+def imported_room(name: str, package: Path) -> str | None:
+    """Returns the room that a dotted name is in: `opwright.spec.Op` is in spec, `opwright.Op` in the face."""
+    top, _, rest = name.partition(".")
+    if top != package.name:
+        return None
+    room = rest.partition(".")[0]
+    return room if room in MAY_IMPORT else FACE
+
+
+def layer_faults(package: Path) -> list[str]:
+    faults = []
+    for path in sorted(package.rglob("*.py")):
+        where, room = path.relative_to(package), room_of(path, package)
+        if room not in MAY_IMPORT:
+            faults.append(f"{where}: there is no room {room!r}; the rooms are {', '.join(MAY_IMPORT)}")
+            continue
+        allowed = MAY_IMPORT[room] | {room}
+        for line, name in imported_names(path, package):
+            target = imported_room(name, package)
+            if target is not None and target not in allowed:
+                faults.append(f"{where}:{line}: {room} imports {name}, which is not on its left")
+    return faults
+
+
+def process_faults(package: Path) -> list[str]:
+    faults = []
+    for path in sorted(package.rglob("*.py")):
+        where = path.relative_to(package)
+        if where == STARTS_PROCESSES:
+            continue
+        faults += [
+            f"{where}:{line}: {name} starts a process; only {STARTS_PROCESSES} may"
+            for line, name in sorted({*imported_names(path, package), *used_names(path)})
+            if name.partition(".")[0] in PROCESS_MODULES or PROCESS_FUNCTIONS.fullmatch(name)
+        ]
+    return faults
+
+
+def concrete_op_faults(package: Path, op_libraries: set[str]) -> list[str]:
+    word = re.compile(rf"\b({'|'.join(sorted(op_libraries))})\b", re.IGNORECASE)
+    return [
+        f"{path.relative_to(package)}:{number}: names the operator library {found[0]!r}; those live in ops/"
+        for path in sorted(package.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix not in {".so", ".o", ".pyc"}
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if (found := word.search(line))
+    ]
+
+
+def test_a_module_imports_only_from_its_left() -> None:
+    assert layer_faults(PACKAGE) == []
+
+
+def test_one_file_starts_processes() -> None:
+    assert (PACKAGE / STARTS_PROCESSES).is_file()
+    assert process_faults(PACKAGE) == []
+
+
+def test_the_package_names_no_concrete_operator() -> None:
+    op_libraries = {folder.parent.name for folder in (ROOT / "ops").glob("*/op.py")}
+    assert concrete_op_faults(PACKAGE, op_libraries | {"lltm", "warp_perspective"}) == []
+
+
+def test_no_file_is_named_for_nothing() -> None:
+    vague = {"util", "utils", "helper", "helpers", "misc"}
+    folders = [ROOT / name for name in ("src", "ops", "tests", "benchmarks", "examples")]
+    assert [path for folder in folders for path in folder.rglob("*") if path.stem in vague] == []
+
+
+@pytest.mark.parametrize(
+    ("where", "source", "fault"),
+    [
+        ("spec/a.py", "from opwright.loader import jit", "spec imports opwright.loader.jit"),
+        ("spec/a.py", "def f():\n    import opwright.cli.main", "spec/a.py:2: spec imports opwright.cli.main"),
+        ("spec/a.py", "from ..builder import plan", "spec imports opwright.builder.plan"),
+        ("spec/a.py", "from .. import builder", "spec imports opwright.builder"),
+        ("spec/deep/a.py", "from ...toolchain.run import run", "spec imports opwright.toolchain.run.run"),
+        ("spec/a.py", "from opwright import Library", "spec imports opwright.Library"),
+        ("loader/a.py", "import importlib as i\ni.import_module('opwright.cli')", "loader imports opwright.cli"),
+        ("errors.py", "import opwright.spec", "errors imports opwright.spec"),
+        ("check/a.py", "import opwright.bench", "check imports opwright.bench"),
+        ("__init__.py", "import opwright.cli", "__init__ imports opwright.cli"),
+        ("attic/a.py", "", "there is no room 'attic'"),
+    ],
+)
+def test_the_law_of_layers_finds_a_wrong_import(tmp_path: Path, where: str, source: str, fault: str) -> None:
+    package = tree(tmp_path, where, source)
+    assert [found for found in layer_faults(package) if fault in found], layer_faults(package)
+
+
+@pytest.mark.parametrize(
+    ("where", "source"),
+    [
+        ("spec/a.py", "from opwright.errors import SpecError\nfrom . import op\nimport torch"),
+        ("cli/main.py", "from opwright import __version__\nimport opwright.scale"),
+        ("__main__.py", "from opwright.cli import main"),
+        ("host/a.py", "from opwright.bundle import manifest"),
+    ],
+)
+def test_the_law_of_layers_lets_a_right_import_pass(tmp_path: Path, where: str, source: str) -> None:
+    assert layer_faults(tree(tmp_path, where, source)) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import subprocess",
+        "def f():\n    from subprocess import run",
+        "import multiprocessing.pool",
+        "import pty",
+        "import os\nos.system('true')",
+        "import os as o\no.execvp('true', [])",
+        "from os import popen",
+        "import asyncio\nasyncio.create_subprocess_exec('true')",
+    ],
+)
+def test_the_law_of_processes_finds_a_second_starter(tmp_path: Path, source: str) -> None:
+    (fault,) = {found.split(": ")[0] for found in process_faults(tree(tmp_path, "builder/a.py", source))}
+    assert fault.startswith("builder/a.py:")
+    assert process_faults(tree(tmp_path / "right", "toolchain/run.py", source)) == []
+
+
+def test_the_law_of_operators_finds_a_name_in_any_file(tmp_path: Path) -> None:
+    package = tree(tmp_path, "include/op.h", "// as lltm does\n// but lltmish is another word\n")
+    assert concrete_op_faults(package, {"lltm"}) == [
+        "include/op.h:1: names the operator library 'lltm'; those live in ops/"
+    ]
+
+
+def tree(folder: Path, where: str, source: str) -> Path:
+    """Writes a package opwright of one file."""
+    package = folder / "opwright"
+    (package / where).parent.mkdir(parents=True, exist_ok=True)
+    (package / where).write_text(source, encoding="utf-8")
+    return package

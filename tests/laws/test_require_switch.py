@@ -1,0 +1,68 @@
+"""The switch OPWRIGHT_REQUIRE: without it a missing thing skips a test, with it the test fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CONFTEST = Path(__file__).parents[1] / "conftest.py"
+
+
+def run_tests(folder: Path, source: str, **environment: str) -> str:
+    """Runs one file of tests under the project's conftest.py, on a machine with an empty PATH."""
+    shutil.copy(CONFTEST, folder)
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n  compiles\n  needs\n", encoding="utf-8")
+    (folder / "test_it.py").write_text(f"import pytest\n{source}\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-ra", "-p", "no:cacheprovider", "-p", "no:xdist", str(folder)]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "OPWRIGHT"))}
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**kept, "PATH": "", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+NEEDS_CLANG = "@pytest.mark.needs('clang')\ndef test_a(): pass"
+
+
+def test_a_missing_thing_skips_with_its_name(tmp_path: Path) -> None:
+    said = run_tests(tmp_path, NEEDS_CLANG)
+    assert "needs clang++ on PATH" in said
+    assert "1 skipped" in said
+
+
+def test_the_switch_turns_that_skip_into_a_failure(tmp_path: Path) -> None:
+    said = run_tests(tmp_path, NEEDS_CLANG, OPWRIGHT_REQUIRE="cmake, clang")
+    assert "needs clang++ on PATH, which is missing, and OPWRIGHT_REQUIRE says that clang must be here" in said
+    assert "skipped" not in said
+
+
+def test_the_switch_leaves_other_skips_alone(tmp_path: Path) -> None:
+    assert "1 skipped" in run_tests(tmp_path, NEEDS_CLANG, OPWRIGHT_REQUIRE="cmake")
+
+
+def test_a_thing_that_is_there_lets_the_test_run(tmp_path: Path) -> None:
+    (tmp_path / "clang++").touch(mode=0o755)
+    assert "1 passed" in run_tests(tmp_path, NEEDS_CLANG, OPWRIGHT_REQUIRE="clang", PATH=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("source", "switch", "said_by"),
+    [
+        ("def test_a(): pass", "coda", "the environment variable OPWRIGHT_REQUIRE names coda"),
+        ("@pytest.mark.needs('coda')\ndef test_a(): pass", "", "the mark of test_it.py::test_a names coda"),
+    ],
+)
+def test_a_name_that_nobody_knows_stops_the_run(tmp_path: Path, source: str, switch: str, said_by: str) -> None:
+    said = run_tests(tmp_path, source, OPWRIGHT_REQUIRE=switch)
+    assert f"{said_by}; what can be named is clang, cmake, cuda" in said
+    assert "passed" not in said

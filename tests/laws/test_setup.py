@@ -1,0 +1,176 @@
+"""The set-up: its lists say why, its pins cover what is asked for, and what it refuses it refuses in words."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = [ROOT / "setup/setup.sh", ROOT / ".ci/run"]
+
+
+def significant_lines(path: Path) -> list[str]:
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def pins() -> list[Requirement]:
+    return [Requirement(line) for line in significant_lines(ROOT / "constraints.txt")]
+
+
+def asked_for() -> set[str]:
+    """Returns the names in pyproject.toml's lists (tomllib is younger than the oldest Python served)."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    lists = re.findall(r"^(?:requires|dependencies|demo|dev) = \[(.*?)\]$", project, re.MULTILINE | re.DOTALL)
+    found: set[str] = {
+        canonicalize_name(Requirement(text).name) for body in lists for text in re.findall(r'"([^"]+)"', body)
+    }
+    return found - {"opwright"}
+
+
+def copy_of_setup(folder: Path) -> Path:
+    for name in ("setup", "pyproject.toml", "constraints.txt"):
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+    return folder / "setup/setup.sh"
+
+
+def run_setup(script: Path, *, programs: dict[str, str] | None = None, **environment: str) -> tuple[int, str]:
+    """Runs a set-up script, with shell programs of ours before everything else on PATH."""
+    folder = script.parents[1] / "programs"
+    folder.mkdir(exist_ok=True)
+    for name, body in (programs or {}).items():
+        (folder / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    inherited = {name: value for name, value in os.environ.items() if name not in {"VENV", "TORCH"}}
+    done = subprocess.run(
+        ["bash", str(script)],  # noqa: S607  the system's bash, as make would find it
+        env={**inherited, "PATH": f"{folder}:{os.environ['PATH']}", **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+# A machine on which apt has nothing to do.
+ALL_INSTALLED = {"dpkg-query": r"""for name; do printf 'installed %s\n' "$name"; done"""}
+
+
+def test_every_system_package_says_why_it_is_there() -> None:
+    lines = significant_lines(ROOT / "setup/system-packages.txt")
+    assert lines
+    assert [line for line in lines if not re.fullmatch(r"[a-z0-9.+-]+ +# .{10,}", line)] == []
+
+
+def test_everything_that_is_asked_for_is_pinned_exactly_once_for_each_python() -> None:
+    assert {"torch", "hatchling", "pytest", "ninja", "numpy"} <= asked_for()
+    assert asked_for() - {canonicalize_name(pin.name) for pin in pins()} == set()
+    for python in ("3.10", "3.11", "3.12", "3.13"):
+        names = [pin.name for pin in pins() if not pin.marker or pin.marker.evaluate({"python_version": python})]
+        assert len(names) == len(set(names)), python
+    assert [str(pin) for pin in pins() if not re.fullmatch(r"==[^*,]+", str(pin.specifier))] == []
+
+
+@pytest.mark.skipif(not Path(sys.prefix).name.startswith(".venv"), reason="not run in the project's own .venv")
+def test_this_environment_has_what_the_pins_say() -> None:
+    wrong = []
+    for pin in pins():
+        if (pin.marker and not pin.marker.evaluate()) or (pin.name == "torch" and os.environ.get("TORCH")):
+            continue
+        version = importlib.metadata.version(pin.name)
+        if not pin.specifier.contains(version):
+            wrong.append(f"{pin.name} is {version}, not {pin.specifier}")
+    assert wrong == []
+
+
+@pytest.mark.skipif(not (Path(sys.prefix) / "opwright-stamp").exists(), reason="not run in the project's own .venv")
+def test_a_set_up_with_nothing_to_do_says_so_and_does_nothing() -> None:
+    stamp = Path(sys.prefix) / "opwright-stamp"
+    before = stamp.stat()
+    done = subprocess.run(["make", "-C", str(ROOT), "setup"], capture_output=True, text=True, check=True)  # noqa: S607  the user's make
+    assert f"setup: {Path(sys.prefix).name} is up to date" in done.stdout
+    assert stamp.stat() == before
+
+
+def test_missing_packages_are_named_where_nobody_is_root(tmp_path: Path) -> None:
+    programs = {"id": "echo 1000", "sudo": "exit 1", "dpkg-query": r"printf 'installed cmake\n'"}
+    code, said = run_setup(copy_of_setup(tmp_path), programs=programs)
+    assert code == 1
+    assert "As root, run:" in said
+    command = next(line for line in said.splitlines() if "apt-get install" in line)
+    assert {"g++", "libopencv-dev", "git"} <= set(command.split())
+    assert "cmake" not in command.split()
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_what_is_missing_is_installed_through_sudo_where_it_works(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    programs = {"id": "echo 1000", "sudo": f'echo "$*" >> {log}', "dpkg-query": r"printf 'installed cmake\n'"}
+    run_setup(copy_of_setup(tmp_path), programs=programs, PIP_NO_INDEX="1", PIP_FIND_LINKS="")
+    asked, update, install = log.read_text(encoding="utf-8").splitlines()
+    assert asked == "-n true"
+    assert update.endswith("update")
+    assert {"DEBIAN_FRONTEND=noninteractive", "--no-install-recommends", "g++"} <= set(install.split())
+
+
+def test_an_old_python_is_refused_with_its_version_and_place(tmp_path: Path) -> None:
+    programs = {"python3": r"printf '3.9.2\n/opt/old/python3.9\nyes\nyes\n'"}
+    code, said = run_setup(copy_of_setup(tmp_path), programs=programs)
+    assert code == 1
+    assert "python3 is /opt/old/python3.9 (3.9.2); opwright needs Python 3.10 or newer" in said
+
+
+@pytest.mark.parametrize(("facts", "lack"), [("no\nyes", "no venv or no ensurepip"), ("yes\nno", "has no Python.h")])
+def test_a_python_that_apt_cannot_complete_is_refused(tmp_path: Path, facts: str, lack: str) -> None:
+    answer = f"3.12.1\n/opt/own/python3.12\n{facts}\n".replace("\n", r"\n")
+    code, said = run_setup(copy_of_setup(tmp_path), programs={**ALL_INSTALLED, "python3": f"printf '{answer}'"})
+    assert code == 1
+    assert "/opt/own/python3.12 (3.12.1)" in said
+    assert lack in said
+    assert "another first on PATH" in said
+
+
+@pytest.mark.parametrize("torch", ["latest", "2.15/../x", "2.15 ; true"])
+def test_a_torch_that_is_no_version_is_refused(tmp_path: Path, torch: str) -> None:
+    code, said = run_setup(copy_of_setup(tmp_path), TORCH=torch)
+    assert code == 1
+    assert f"TORCH is '{torch}'; expected a version of PyTorch, as in TORCH=2.15.0" in said
+
+
+def test_a_half_made_environment_is_not_trusted(tmp_path: Path) -> None:
+    script = copy_of_setup(tmp_path)
+    nothing_to_get = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
+    code, said = run_setup(script, programs=ALL_INSTALLED, **nothing_to_get)
+    assert code == 1
+    assert "pip could not install the Python packages" in said
+    assert (tmp_path / ".venv/bin/python").exists()
+    (tmp_path / ".venv/left-over").touch()
+    code, said = run_setup(script, programs=ALL_INSTALLED, **nothing_to_get)
+    assert code == 1
+    assert "making .venv" in said
+    assert not (tmp_path / ".venv/left-over").exists()
+
+
+@pytest.mark.needs("shellcheck")
+def test_the_scripts_please_shellcheck() -> None:
+    subprocess.run(["shellcheck", *map(str, SCRIPTS)], check=True)  # noqa: S607  found by the mark
+
+
+def test_every_command_of_the_makefile_is_explained_by_its_help() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):(?!=)", makefile, re.MULTILINE))
+    said = subprocess.run(["make", "-C", str(ROOT)], capture_output=True, text=True, check=True).stdout  # noqa: S607  the user's make
+    assert {"setup", "demo", "test", "lint", "format", "clean"} <= targets
+    assert [name for name in sorted(targets) if not re.search(rf"^  make {name} +\w", said, re.MULTILINE)] == []

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def opwright(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "opwright", *arguments],
+        env={**os.environ, "COLUMNS": "200", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_help_names_every_verb_and_every_exit_code() -> None:
+    shown = opwright("--help").stdout
+    for word in ("build", "doctor", "Exit codes: 0 done, 2 wrong usage, 3 op.py"):
+        assert word in shown
+
+
+@pytest.mark.parametrize("verb", ["build", "doctor"])
+def test_the_help_of_a_verb_has_examples_and_json(verb: str) -> None:
+    shown = opwright(verb, "--help").stdout
+    assert "Examples" in shown
+    assert f"opwright {verb}" in shown
+    assert "--json" in shown
+
+
+def test_an_error_is_one_message_on_stderr_with_its_exit_code_and_no_colour(tmp_path: Path) -> None:
+    ended = opwright("build", str(tmp_path))
+    assert ended.returncode == 3
+    assert ended.stdout == ""
+    assert ended.stderr.startswith("error: ")
+    assert "holds no operator library: expected an op.py at" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "\x1b" not in ended.stderr
+
+
+def test_the_doctor_finds_what_this_machine_has() -> None:
+    ended = opwright("doctor", "--json", "-")
+    findings = {finding["what"]: finding for finding in json.loads(ended.stdout)["findings"]}
+    assert ended.returncode == 0
+    assert findings["PyTorch"]["found"]
+    assert findings["C++ compiler"]["found"]
+    assert all(bool(finding["found"]) != bool(finding["advice"]) for finding in findings.values())
+
+
+def test_the_doctor_says_what_is_missing_and_how_to_get_it() -> None:
+    ended = opwright("doctor", CXX="/no/such/g++")
+    assert ended.returncode == 4
+    assert "missing" in ended.stdout
+    assert "$CXX names /no/such/g++" in ended.stdout
+    missing = opwright("doctor", "--package", "no-such-package")
+    assert missing.returncode == 4
+    assert "'no-such-package' is not installed" in missing.stdout

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import opwright
+import pytest
+from opwright.errors import SpecError
+from torch import Tensor
+
+
+def test_a_decorated_function_becomes_an_operator_that_still_runs() -> None:
+    library = opwright.Library("mine")
+
+    @library.op
+    def twice(x: int) -> int:
+        """Twice x."""
+        return 2 * x
+
+    assert twice(4) == 8
+    assert twice.qualified_name == "mine::twice"
+    assert twice.__doc__ == "Twice x."
+    assert library.ops == {"twice": twice}
+    assert library.schemas() == ["twice(SymInt x) -> SymInt"]
+
+
+def test_an_operator_says_what_it_writes_to() -> None:
+    library = opwright.Library("mine")
+
+    @library.op(mutates=("x",))
+    def fill(x: Tensor) -> None:
+        x.fill_(1)
+
+    assert fill.schema == "fill(Tensor(a0!) x) -> ()"
+
+
+def test_sources_are_relative_to_the_file_that_makes_the_library() -> None:
+    with pytest.raises(SpecError, match="'cpu.cpp', a source of library 'mine', is not there") as caught:
+        opwright.Library("mine", sources=["cpu.cpp"])
+    assert str(Path(__file__).parent / "cpu.cpp") in str(caught.value)
+
+
+def test_a_source_of_another_language_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"'kernel.rs', .* is neither C\+\+ nor CUDA: expected .*\.cpp.*\.cu"):
+        opwright.Library("mine", sources=["kernel.rs"])
+
+
+def test_one_string_is_not_a_list_of_sources() -> None:
+    with pytest.raises(SpecError, match=r"sources='cpu.cpp' is one string; write a list: sources=\['cpu.cpp'\]"):
+        opwright.Library("mine", sources="cpu.cpp")
+
+
+@pytest.mark.parametrize("name", ["", "my-ops", "2d", "a.b", "ops ", "größe"])
+def test_a_namespace_that_is_no_identifier_is_refused(name: str) -> None:
+    with pytest.raises(SpecError, match="is not an identifier"):
+        opwright.Library(name)
+
+
+def test_a_namespace_of_pytorchs_is_refused() -> None:
+    with pytest.raises(SpecError, match="'aten' belongs to PyTorch; choose one of your own, such as 'my_aten'"):
+        opwright.Library("aten")
+
+
+def test_a_second_operator_of_the_same_name_is_refused() -> None:
+    library = opwright.Library("mine")
+
+    def f(x: int) -> int:
+        return x
+
+    library.op(f)
+    with pytest.raises(SpecError, match=r"operator mine::f is described twice, first at .*test_library\.py:\d+"):
+        library.op(f)

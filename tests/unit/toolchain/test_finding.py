@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import importlib.util
+import types
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from opwright.errors import ToolchainError
+from opwright.toolchain import compiler, packages, pytorch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_compiler_that_cxx_names_is_taken_with_its_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapper = tmp_path / "ccache"
+    wrapper.write_text("#!/bin/sh\n")
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("CXX", f"{wrapper} g++")
+    assert compiler.find_cxx().command == [str(wrapper), "g++"]
+
+
+def test_a_cxx_that_names_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/no/such/g++")
+    with pytest.raises(ToolchainError, match=r"\$CXX names /no/such/g\+\+, which is not a program"):
+        compiler.find_cxx()
+
+
+def test_a_machine_without_compilers_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolchainError, match=r"no C\+\+ compiler: .* in the package g\+\+"):
+        compiler.find_cxx()
+
+
+def test_a_cuda_home_without_nvcc_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CUDACXX", raising=False)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    with pytest.raises(ToolchainError, match=r"\$CUDA_HOME names .*/bin/nvcc, which is not a program"):
+        compiler.find_nvcc()
+
+
+def test_the_toolkit_is_found_behind_a_wrapper(tmp_path: Path) -> None:
+    wrapper = tmp_path / "bin" / "nvcc"
+    wrapper.parent.mkdir()
+    wrapper.write_text("#!/bin/sh\necho '#$ _HERE_=/opt/cuda/bin'\n")
+    wrapper.chmod(0o755)
+    assert str(compiler.cuda_home(compiler.Compiler(wrapper))) == "/opt/cuda"
+
+
+def test_the_installed_pytorch_is_found_without_importing_it() -> None:
+    found = pytorch.find_pytorch()
+    assert found.version == torch.__version__
+    assert found.cuda == torch.version.cuda
+    assert found.commit == torch.version.git_version
+    assert (found.lib_dir / "libtorch_cpu.so").is_file()
+
+
+def _torch_at(folder: Path, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "version.py").write_text(f"__version__ = '{version}'\ncuda: Optional[str] = None\ngit_version = 'abc'\n")
+    spec = types.SimpleNamespace(submodule_search_locations=[str(folder)])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: spec)
+
+
+def test_a_pytorch_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _torch_at(tmp_path, "2.9.1+cu128", monkeypatch)
+    with pytest.raises(ToolchainError, match=r"PyTorch 2\.9\.1\+cu128 is too old: opwright needs 2\.11 or newer"):
+        pytorch.find_pytorch()
+
+
+def test_a_pytorch_without_headers_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _torch_at(tmp_path, "2.13.0", monkeypatch)
+    with pytest.raises(ToolchainError, match=r"has no C\+\+ headers"):
+        pytorch.find_pytorch()
+
+
+def test_no_pytorch_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(ToolchainError, match=r"PyTorch is not installed for this Python: install torch 2\.11 or newer"):
+        pytorch.find_pytorch()
+
+
+@pytest.mark.needs("opencv")
+def test_a_packages_headers_become_system_headers() -> None:
+    opencv = packages.find_package("opencv4")
+    assert not any(flag.startswith("-I") for flag in opencv.cflags)
+    assert "-lopencv_imgproc" in opencv.ldflags
+    assert opencv.version.startswith("4.")
+
+
+def test_a_missing_package_says_what_was_looked_for() -> None:
+    with pytest.raises(ToolchainError, match=r"'no-such-package' is not installed.*looked for no-such-package\.pc"):
+        packages.find_package("no-such-package")
+
+
+def test_a_machine_without_pkg_config_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PKG_CONFIG", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolchainError, match="pkg-config is missing, and the package 'opencv4' is found through it"):
+        packages.find_package("opencv4")

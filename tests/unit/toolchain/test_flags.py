@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+from opwright.errors import ToolchainError
+from opwright.toolchain import flags
+from opwright.toolchain.packages import Package
+from opwright.toolchain.pytorch import find_pytorch
+
+OPENCV = Package("opencv4", "4.6.0", ("-isystem", "/usr/include/opencv4"), ("-lopencv_core", "-lopencv_imgproc"))
+
+
+def test_a_stable_library_is_told_the_oldest_pytorch_and_hides_its_symbols() -> None:
+    cxx = flags.cxx_flags("stable", find_pytorch(), "mine")
+    assert "-DTORCH_TARGET_VERSION=0x020b000000000000" in cxx
+    assert "-fvisibility=hidden" in cxx
+    assert not any("TORCH_EXTENSION_NAME" in flag for flag in cxx)
+
+
+def test_a_full_library_is_told_its_name_and_no_target_version() -> None:
+    cxx = flags.cxx_flags("full", find_pytorch(), "mine")
+    assert "-DTORCH_EXTENSION_NAME=mine" in cxx
+    assert not any("TORCH_TARGET_VERSION" in flag for flag in cxx)
+
+
+def test_headers_of_pytorch_and_of_packages_are_system_headers() -> None:
+    cxx = flags.cxx_flags("full", find_pytorch(), "mine", packages=[OPENCV])
+    own = [flag for flag in cxx if flag.startswith("-I")]
+    assert own == [f"-I{flags.include_path()}"]
+
+
+def test_torch_is_kept_at_the_link_and_unused_package_libraries_are_not() -> None:
+    link = flags.link_flags("stable", find_pytorch(), packages=[OPENCV])
+    kept = link.index("-Wl,--push-state,--no-as-needed")
+    dropped = link.index("-Wl,--push-state,--as-needed")
+    assert kept < link.index("-ltorch") < dropped < link.index("-lopencv_core")
+
+
+def test_architectures_become_code_and_ptx() -> None:
+    assert flags.cuda_architectures("8.0;9.0a+PTX") == [
+        "-gencode=arch=compute_80,code=sm_80",
+        "-gencode=arch=compute_90a,code=[sm_90a,compute_90a]",
+    ]
+
+
+@pytest.mark.parametrize("entry", ["sm_80", "80", "9.0+ptx", "native"])
+def test_an_architecture_of_another_form_is_refused(entry: str) -> None:
+    with pytest.raises(ToolchainError, match=r"TORCH_CUDA_ARCH_LIST holds '.*'; expected entries such as 9\.0"):
+        flags.cuda_architectures(entry)
