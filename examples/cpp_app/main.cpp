@@ -4,14 +4,18 @@
 // it starts. Every failure is one line on stderr and an exit code of its own.
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <link.h>
 #include <torch/script.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -23,8 +27,7 @@
 
 namespace {
 
-constexpr std::string_view usage =
-    "usage: MODEL.pt INPUTS.pt [--output OUT.pt] [--library LIBRARY.so]... [--repeat N]";
+constexpr std::string_view usage = "usage: MODEL.pt INPUTS.pt [--output OUT.pt] [--library LIBRARY.so]... [--repeat N]";
 
 enum Exit {
     wrong_usage = 2,
@@ -78,17 +81,15 @@ Options parse(int argc, char** argv) {
         } else if (letter == 'l') {
             options.libraries.emplace_back(value);
         } else if (letter == 'r') {
-            const auto [end, error] =
-                std::from_chars(value.data(), value.data() + value.size(), options.repeat);
+            const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.repeat);
             if (error != std::errc() || end != value.data() + value.size() || options.repeat < 1)
-                throw Failure(wrong_usage,
-                              "--repeat takes a whole number from 1 on, not '" + std::string(value) + "'");
+                throw Failure(wrong_usage, "--repeat takes a whole number from 1 on, not '" + std::string(value) + "'");
         } else if (letter == 'h') {
             std::cout << usage << '\n';
             std::exit(EXIT_SUCCESS);
         } else {
-            throw Failure(wrong_usage, "'" + std::string(argv[optind - 1]) +
-                                           "' is unknown or lacks its value; " + std::string(usage));
+            throw Failure(wrong_usage, "'" + std::string(argv[optind - 1]) + "' is unknown or lacks its value; " +
+                                           std::string(usage));
         }
     }
     if (argc - optind != 2) throw Failure(wrong_usage, std::string(usage));
@@ -126,10 +127,25 @@ void linked_libraries_must_have_registered() {
 }
 
 std::string library_being_opened;
+int standard_error = -1;
 
-// PyTorch's own TORCH_LIBRARY throws where it finds its namespace taken. That happens inside dlopen, through
-// which no exception passes: C++ calls this handler in place of every `catch`.
+// PyTorch and the library print of a refusal what they know, each in its own way; this program says it once.
+void hide_stderr() {
+    standard_error = dup(STDERR_FILENO);
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    dup2(nowhere, STDERR_FILENO);
+    close(nowhere);
+}
+
+void show_stderr() {
+    dup2(standard_error, STDERR_FILENO);
+    close(standard_error);
+}
+
+// PyTorch's own TORCH_LIBRARY throws where it finds its namespace taken. That happens inside dlopen, through which
+// no exception passes: C++ calls this handler in place of every `catch`.
 [[noreturn]] void refuse_library_being_opened() {
+    show_stderr();
     std::string message = "it ended this program";
     try {
         if (std::current_exception()) std::rethrow_exception(std::current_exception());
@@ -137,8 +153,8 @@ std::string library_being_opened;
         message = reason(error);
     } catch (...) {
     }
-    std::cerr << program_invocation_short_name << ": library " << library_being_opened
-              << " was refused: " << message << std::endl;
+    std::cerr << program_invocation_short_name << ": library " << library_being_opened << " was refused: " << message
+              << std::endl;
     std::_Exit(operators_refused);
 }
 
@@ -147,7 +163,9 @@ void open_library(const std::string& path) {
     // Absolute, because dlopen looks up a bare name among the libraries of the system.
     library_being_opened = std::filesystem::absolute(path);
     const auto before = std::set_terminate(refuse_library_being_opened);
+    hide_stderr();
     void* library = dlopen(library_being_opened.c_str(), RTLD_NOW | RTLD_LOCAL);
+    show_stderr();
     std::set_terminate(before);
     if (!library) throw Failure(library_does_not_load, "library " + path + " does not load: " + dlerror());
     must_have_registered(library, path);  // and is never closed: its operators are in use until the end
@@ -162,8 +180,7 @@ torch::jit::Module load_model(const std::string& path) {
     } catch (const std::exception& error) {
         const std::string message = reason(error);
         constexpr std::string_view unknown = "Unknown builtin op: ";
-        if (!message.starts_with(unknown))
-            throw Failure(broken_model, "model " + path + " cannot be read: " + message);
+        if (!message.starts_with(unknown)) throw Failure(broken_model, "model " + path + " cannot be read: " + message);
         std::string name = message.substr(unknown.size());
         name.erase(std::min(name.find_last_not_of('.') + 1, name.size()));
         throw Failure(missing_operator, "model " + path + " needs the operator " + name +

@@ -19,6 +19,8 @@
 
 namespace {
 
+namespace check = opwright::check;
+using opwright::DeviceType;
 using opwright::MatLayout;
 using opwright::ScalarType;
 using opwright::Tensor;
@@ -98,46 +100,38 @@ bool is_singular(const cv::Matx33d& m) {
 
 // ---- What torch hands over: checked, and turned into the above. ----
 
-template <class... Parts>
-void check(bool holds, const Parts&... parts) {
-    opwright::check(holds, "warp_perspective: ", parts...);
-}
-
 template <std::size_t count>
 int chosen(std::string_view name, const std::array<Choice, count>& choices, const char* argument) {
     for (const Choice& choice : choices) {
         if (choice.name == name) return choice.value;
     }
+    OPWRIGHT_CHECK(name != "transparent",
+                   "border_mode 'transparent' is refused: it leaves pixels of the output as they "
+                   "were, and this output is fresh: use 'constant'");
     std::string known;
     for (const Choice& choice : choices) known += (known.empty() ? "" : ", ") + std::string(choice.name);
-    check(name != "transparent",
-                    "border_mode 'transparent' leaves pixels of the output unwritten, and this output "
-                    "is fresh: expected one of ", known);
-    check(false, "unknown ", argument, " '", name, "': expected one of ", known);
-    return 0;
+    opwright::detail::fail(argument, " must be one of ", known, ", got '", name, "'");
 }
 
-cv::Scalar border_scalar(const std::optional<std::vector<double>>& value, int64_t channels, int depth) {
+cv::Scalar border_scalar(const std::optional<std::vector<double>>& value, int64_t channels, ScalarType dtype) {
     if (!value) return {};
     const auto count = static_cast<int64_t>(value->size());
-    check(count == 1 || (count == channels && channels <= max_border_values),
-                    "border_value has ", count, " numbers and the image ", channels,
-                    " channels: expected one number for all channels, or one for each of up to 4 channels");
+    OPWRIGHT_CHECK(count == 1 || (count == channels && channels <= max_border_values),
+                   "border_value must have one number for all channels, or one for each of up to 4 channels, got ",
+                   count, " numbers for ", channels, " channels");
     cv::Scalar border;
     for (int i = 0; i < max_border_values; ++i) border[i] = (*value)[count == 1 ? 0 : std::min<int64_t>(i, count - 1)];
-    if (depth == CV_32F || depth == CV_64F) return border;
+    if (dtype == ScalarType::Float || dtype == ScalarType::Double) return border;
     // OpenCV rounds to int before it saturates: what does not fit an int would come out at the wrong end.
     for (double& number : border.val) {
-        check(std::isfinite(number), "border_value holds ", number,
-                        ", which no integer image can show: expected finite numbers");
+        check::finite(number, "border_value of an integer image");
         number = std::clamp<double>(number, std::numeric_limits<int16_t>::min(), std::numeric_limits<uint16_t>::max());
     }
     return border;
 }
 
 template <class Entry>
-cv::Matx33d read_matrix(const void* data, int64_t first, int64_t row_stride, int64_t col_stride) {
-    const Entry* entries = static_cast<const Entry*>(data) + first;
+cv::Matx33d read_matrix(const Entry* entries, int64_t row_stride, int64_t col_stride) {
     cv::Matx33d matrix;
     for (int i = 0; i < 3; ++i) {
         for (int j = 0; j < 3; ++j) matrix(i, j) = entries[i * row_stride + j * col_stride];
@@ -146,60 +140,53 @@ cv::Matx33d read_matrix(const void* data, int64_t first, int64_t row_stride, int
 }
 
 /// The matrices that lead from output pixels to image pixels, one for each warp.
-std::vector<cv::Matx33d> matrices_to_image(const Tensor& warp, bool inverse_map) {
-    const Sizes sizes = warp.sizes();
+template <class Entry>
+std::vector<cv::Matx33d> matrices_to_image(const Tensor& warp, Sizes sizes, bool inverse_map) {
     const Sizes strides = warp.strides();
-    const bool is_float = warp.scalar_type() == ScalarType::Float;
-    const void* data = warp.const_data_ptr();
+    const auto* entries = static_cast<const Entry*>(warp.const_data_ptr());
     const std::size_t rank = sizes.size();
     std::vector<cv::Matx33d> matrices(rank == 3 ? sizes[0] : 1);
-    for (std::size_t n = 0; n < matrices.size(); ++n) {
-        const int64_t first = rank == 3 ? static_cast<int64_t>(n) * strides[0] : 0;
-        const auto read = is_float ? read_matrix<float> : read_matrix<double>;
-        cv::Matx33d& matrix = matrices[n];
-        matrix = read(data, first, strides[rank - 2], strides[rank - 1]);
-        check(is_finite(matrix), "warp ", n, " holds NaN or Inf: expected finite numbers");
+    for (std::size_t n = 0; n < matrices.size(); ++n, entries += strides[0]) {
+        const cv::Matx33d matrix = read_matrix(entries, strides[rank - 2], strides[rank - 1]);
+        OPWRIGHT_CHECK(is_finite(matrix), "warp must be finite, got NaN or Inf in matrix ", n);
+        matrices[n] = matrix;
         if (inverse_map) continue;
-        const cv::Matx33d forward = matrix;
         // By cv::invert, as warpPerspective itself would do it, so that the result is the same to the last bit.
-        const bool inverted = !is_singular(forward) && cv::invert(forward, matrix) != 0;
-        check(inverted && is_finite(matrix), "warp ", n,
-                        " is singular, so there is no way back from the output to the image: expected an "
-                        "invertible matrix, or inverse_map=True if it leads from the output to the image");
+        const bool has_inverse = !is_singular(matrix) && cv::invert(matrix, matrices[n]) != 0;
+        OPWRIGHT_CHECK(has_inverse && is_finite(matrices[n]), "warp must have an inverse, matrix ", n,
+                       " is singular: pass inverse_map=True if it leads from the output to the image");
     }
     return matrices;
 }
 
-void check_image(const Tensor& image, Sizes sizes, ScalarType dtype) {
-    check(image.is_cpu(), "image is not on the CPU: expected both tensors there");
-    check(dtype == ScalarType::Byte || dtype == ScalarType::UInt16 || dtype == ScalarType::Short ||
-              dtype == ScalarType::Float || dtype == ScalarType::Double,
-          "image has dtype ", dtype, ": expected uint8, uint16, int16, float32 or float64");
+void check_image(const Tensor& image, Sizes sizes) {
+    check::device(image, "image", DeviceType::CPU);
+    check::dtype(image, "image",
+                 {ScalarType::Byte, ScalarType::UInt16, ScalarType::Short, ScalarType::Float, ScalarType::Double});
     const std::size_t rank = sizes.size();
-    check(rank >= 2 && rank <= 4, "image has ", rank, " dimensions: expected (H, W), (H, W, C) or (N, H, W, C)");
+    OPWRIGHT_CHECK(rank >= 2 && rank <= 4, "image must have shape (H, W), (H, W, C) or (N, H, W, C), got ", sizes);
     const Sizes pixels = sizes.slice(rank == 4 ? 1 : 0);
-    check(pixels[0] >= 1 && pixels[0] <= max_image_side && pixels[1] >= 1 && pixels[1] <= max_image_side, "image has ",
-          pixels[0], " rows and ", pixels[1], " columns: expected 1 to ", max_image_side, " of each");
-    check(rank == 2 || (pixels[2] >= 1 && pixels[2] <= CV_CN_MAX), "image has ", pixels.back(),
-          " channels (its last dimension): expected 1 to ", CV_CN_MAX);
+    OPWRIGHT_CHECK(pixels[0] >= 1 && pixels[0] <= max_image_side && pixels[1] >= 1 && pixels[1] <= max_image_side,
+                   "image must have 1 to ", max_image_side, " rows and columns, got shape ", sizes);
+    OPWRIGHT_CHECK(rank == 2 || (pixels[2] >= 1 && pixels[2] <= CV_CN_MAX), "image must have 1 to ", CV_CN_MAX,
+                   " channels in its last dimension, got shape ", sizes);
 }
 
 void check_warp(const Tensor& warp, Sizes sizes, Sizes image_sizes) {
-    check(warp.is_cpu(), "warp is not on the CPU: expected both tensors there");
-    const ScalarType dtype = warp.scalar_type();
-    check(dtype == ScalarType::Float || dtype == ScalarType::Double, "warp has dtype ", dtype,
-          ": expected float32 or float64");
+    check::device(warp, "warp", DeviceType::CPU);
+    check::dtype(warp, "warp", {ScalarType::Float, ScalarType::Double});
     const std::size_t rank = sizes.size();
-    check((rank == 2 || rank == 3) && sizes[rank - 2] == 3 && sizes[rank - 1] == 3, "warp has shape ", sizes,
-          ": expected (3, 3), or (N, 3, 3) for a batch of N images");
-    check(rank == 2 || (image_sizes.size() == 4 && sizes[0] == image_sizes[0]), "warp has shape ", sizes,
-          " and image ", image_sizes, ": expected one warp (3, 3), or one for each image of a batch (N, H, W, C)");
+    OPWRIGHT_CHECK((rank == 2 || rank == 3) && sizes[rank - 2] == 3 && sizes[rank - 1] == 3,
+                   "warp must have shape (3, 3), or (N, 3, 3) for a batch of N images, got ", sizes);
+    OPWRIGHT_CHECK(rank == 2 || (image_sizes.size() == 4 && sizes[0] == image_sizes[0]),
+                   "warp must have shape (3, 3), or one matrix for each image of a batch (N, H, W, C), got ", sizes,
+                   " for an image of shape ", image_sizes);
 }
 
 /// The sizes of the result: those of `image` with (height, width) in place.
 std::vector<int64_t> output_sizes(Sizes image, int64_t height, int64_t width, ScalarType dtype) {
-    check(height >= 1 && width >= 1 && height <= max_output_side && width <= max_output_side, "the output has ",
-          height, " rows and ", width, " columns: expected 1 to ", max_output_side, " of each");
+    OPWRIGHT_CHECK(height >= 1 && height <= max_output_side, "height must be 1 to ", max_output_side, ", got ", height);
+    OPWRIGHT_CHECK(width >= 1 && width <= max_output_side, "width must be 1 to ", max_output_side, ", got ", width);
     std::vector<int64_t> sizes(image.begin(), image.end());
     const std::size_t first = image.size() == 4 ? 1 : 0;
     sizes[first] = height;
@@ -207,7 +194,7 @@ std::vector<int64_t> output_sizes(Sizes image, int64_t height, int64_t width, Sc
     int64_t bytes = CV_ELEM_SIZE1(*opwright::mat_depth(dtype));
     bool fits = true;
     for (const int64_t size : sizes) fits = !__builtin_mul_overflow(bytes, size, &bytes) && fits;
-    check(fits, "the output of shape ", Sizes(sizes), " has more bytes than 64 bits can count: expected a smaller one");
+    OPWRIGHT_CHECK(fits, "the output must have fewer than 2^63 bytes, got shape ", sizes, " of ", dtype);
     return sizes;
 }
 
@@ -215,17 +202,20 @@ Tensor warp_perspective(const Tensor& image, const Tensor& warp, int64_t height,
                         std::string_view interpolation, bool inverse_map, std::string_view border_mode,
                         const std::optional<std::vector<double>>& border_value) {
     const Sizes sizes = image.sizes();
+    const Sizes warp_sizes = warp.sizes();
+    check_image(image, sizes);
+    check_warp(warp, warp_sizes, sizes);
     const ScalarType dtype = image.scalar_type();
-    check_image(image, sizes, dtype);
-    check_warp(warp, warp.sizes(), sizes);
     const std::vector<int64_t> result_sizes = output_sizes(sizes, height, width, dtype);
     const bool is_batch = sizes.size() == 4;
     const std::size_t first = is_batch ? 1 : 0;
-    const int64_t channels = sizes.size() == 2 ? 1 : sizes.back();
-    Warps warps{.flags = chosen(interpolation, interpolations, "interpolation"),
-                .border_mode = chosen(border_mode, border_modes, "border_mode"),
-                .border_value = border_scalar(border_value, channels, *opwright::mat_depth(dtype))};
-    const std::vector<cv::Matx33d> to_image = matrices_to_image(warp, inverse_map);
+    Warps warps;
+    warps.flags = chosen(interpolation, interpolations, "interpolation");
+    warps.border_mode = chosen(border_mode, border_modes, "border_mode");
+    warps.border_value = border_scalar(border_value, sizes.size() == 2 ? 1 : sizes.back(), dtype);
+    const auto matrices_of =
+        warp.scalar_type() == ScalarType::Float ? matrices_to_image<float> : matrices_to_image<double>;
+    const std::vector<cv::Matx33d> to_image = matrices_of(warp, warp_sizes, inverse_map);
 
     Tensor source = image;
     warps.image = opwright::mat_layout(sizes.slice(first), image.strides().slice(first), dtype);
@@ -240,7 +230,7 @@ Tensor warp_perspective(const Tensor& image, const Tensor& warp, int64_t height,
     auto* into = static_cast<std::byte*>(result.mutable_data_ptr());
     opwright::translate_opencv_errors([&] {
         if (!is_batch) return warps(from, into, to_image[0]);
-        const int64_t item = CV_ELEM_SIZE1(warps.image.type);
+        const auto item = static_cast<int64_t>(source.element_size());
         warps.all(sizes[0], from, source.stride(0) * item, into, result.stride(0) * item, to_image);
     });
     return result;
@@ -248,4 +238,6 @@ Tensor warp_perspective(const Tensor& image, const Tensor& warp, int64_t height,
 
 }  // namespace
 
-OPWRIGHT_IMPL(opencv, CPU, m) { m.impl("warp_perspective", OPWRIGHT_FN(warp_perspective)); }
+OPWRIGHT_IMPL(opencv, CPU, m) {
+    m.impl("warp_perspective", OPWRIGHT_FN(warp_perspective));
+}

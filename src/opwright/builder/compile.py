@@ -181,9 +181,9 @@ def _kept(cache: Cache, key: str, unit: ninja.Unit, work: Path) -> Path:
 
 
 def _headers(depfile: Path) -> list[Path]:
-    # make's syntax: "target: a.h b.h \", with spaces in names written as "\ ".
+    # make's syntax: "target: a.h b.h \", with a space in a name written as "\ " and a dollar as "$$".
     text = depfile.read_text().replace("\\\n", " ").partition(":")[2]
-    names = [re.sub(r"\\(.)", r"\1", name) for name in re.findall(r"(?:\\.|\S)+", text)]
+    names = [re.sub(r"[\\$](.)", r"\1", name) for name in re.findall(r"(?:\\.|\S)+", text)]
     return sorted({Path(name).absolute() for name in names})
 
 

@@ -31,8 +31,8 @@ foreach(_opwright_python IN LISTS _opwright_pythons)
                   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
   if(_opwright_result EQUAL 0)
     list(GET _opwright_answer 0 _opwright_its_folder)
-    list(GET _opwright_answer 1 OPWRIGHT_TORCH_DIR)
-    list(GET _opwright_answer 2 _opwright_python)
+    list(GET _opwright_answer 1 _opwright_torch)
+    list(GET _opwright_answer 2 _opwright_executable)
     if(_opwright_its_folder STREQUAL _opwright_here)
       set(opwright_FOUND TRUE)
       break()
@@ -51,10 +51,13 @@ if(NOT opwright_FOUND)
   return()
 endif()
 
-set(OPWRIGHT_PYTHON "${_opwright_python}" CACHE FILEPATH "The Python that has opwright")
-get_filename_component(OPWRIGHT_INCLUDE_DIR "${_opwright_here}/../include" ABSOLUTE)
+set(OPWRIGHT_PYTHON "${_opwright_executable}" CACHE FILEPATH "The Python that has opwright")
+# In the cache, because functions are known in the whole project, and these to them.
+get_filename_component(_opwright_include "${_opwright_here}/../include" ABSOLUTE)
+set(OPWRIGHT_INCLUDE_DIR "${_opwright_include}" CACHE INTERNAL "The folder that holds opwright/op.h")
+set(OPWRIGHT_TORCH_DIR "${_opwright_torch}" CACHE INTERNAL "The folder of the PyTorch of OPWRIGHT_PYTHON")
 
 # Last in the list: a PyTorch that the project names comes first.
-list(APPEND CMAKE_PREFIX_PATH "${OPWRIGHT_TORCH_DIR}")
+list(APPEND CMAKE_PREFIX_PATH "${_opwright_torch}")
 
 include("${CMAKE_CURRENT_LIST_DIR}/opwrightAddLibrary.cmake")

@@ -43,7 +43,8 @@ def open_operators(path: Path) -> set[str]:
             try:
                 torch.ops.load_library(path)
             except OSError as error:
-                raise LoadError(_causes(path, str(error))) from error
+                # torch says only that it could not; the loader's own words are in the cause.
+                raise LoadError(_causes(path, str(error.__cause__ or error))) from error
             _check_registered(path)
             _opened[path] = namespaces
         return _opened[path]

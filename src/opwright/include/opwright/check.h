@@ -97,42 +97,32 @@ constexpr std::string_view device_name(DeviceType type) {
 
 namespace detail {
 
-inline void append(std::string& to, std::string_view part) { to += part; }
-inline void append(std::string& to, bool part) { to += part ? "True" : "False"; }
-inline void append(std::string& to, ScalarType part) { to += dtype_name(part); }
-inline void append(std::string& to, DeviceType part) { to += device_name(part); }
-
-inline void append(std::string& to, const Device& part) {
-    to += device_name(part.type());
-    if (part.type() != DeviceType::CPU && part.has_index()) to += ":" + std::to_string(part.index());
-}
-
-template <class T>
-    requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
-void append(std::string& to, T part) {
-    std::array<char, 32> digits{};
-    const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), part);
-    to.append(digits.data(), written.ptr);
-}
-
-// A shape as Python writes it: "(4, 3)".
-template <class Sizes>
-    requires requires(const Sizes& sizes) {
-        sizes.size();
-        requires std::is_same_v<std::remove_cvref_t<decltype(*sizes.begin())>, std::int64_t>;
-    }
-void append(std::string& to, const Sizes& sizes) {
-    to += "(";
-    std::size_t i = 0;
-    for (const std::int64_t size : sizes) {
-        if (i++ > 0) to += ", ";
-        if (size < 0) {
-            to += "*";
-        } else {
-            append(to, size);
+// A part of a message, in the words of Python: a shape is "(4, 3)", a dtype "float32", a device "cuda:0".
+template <class Part>
+void append(std::string& to, const Part& part) {
+    if constexpr (std::is_same_v<Part, bool>) {
+        to += part ? "True" : "False";
+    } else if constexpr (std::is_same_v<Part, ScalarType>) {
+        to += dtype_name(part);
+    } else if constexpr (std::is_same_v<Part, DeviceType>) {
+        to += device_name(part);
+    } else if constexpr (std::is_same_v<Part, Device>) {
+        to += device_name(part.type());
+        if (!part.is_cpu() && part.has_index()) to += ":" + std::to_string(part.index());
+    } else if constexpr (std::is_arithmetic_v<Part>) {
+        std::array<char, 32> digits{};
+        to.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), part).ptr);
+    } else if constexpr (std::is_convertible_v<const Part&, std::string_view>) {
+        to += std::string_view(part);
+    } else {
+        to += "(";
+        std::size_t i = 0;
+        for (const std::int64_t size : part) {
+            if (i++ > 0) to += ", ";
+            to += size < 0 ? "*" : std::to_string(size);
         }
+        to += i == 1 ? ",)" : ")";
     }
-    to += sizes.size() == 1 ? ",)" : ")";
 }
 
 // "2, 3 or 4"
@@ -167,6 +157,28 @@ template <class... Parts>
             ::opwright::detail::fail(__VA_ARGS__);                    \
         }                                                             \
     } while (false)
+
+namespace detail {
+
+template <class T>
+void finite_elements(const Tensor& tensor, std::string_view name) {
+    const T* data = static_cast<const T*>(tensor.const_data_ptr());
+    const auto sizes = tensor.sizes();
+    const auto strides = tensor.strides();
+    const std::int64_t count = tensor.numel();
+    for (std::int64_t i = 0; i < count; ++i) {
+        std::int64_t offset = 0;
+        std::int64_t rest = i;
+        for (std::size_t d = sizes.size(); d-- > 0; rest /= sizes[d]) offset += rest % sizes[d] * strides[d];
+        if (std::isfinite(data[offset])) continue;
+        std::vector<std::int64_t> index(sizes.size());
+        rest = i;
+        for (std::size_t d = sizes.size(); d-- > 0; rest /= sizes[d]) index[d] = rest % sizes[d];
+        fail(name, " must be finite, got ", data[offset], " at ", index);
+    }
+}
+
+}  // namespace detail
 
 namespace check {
 
@@ -222,28 +234,6 @@ inline void contiguous(const Tensor& tensor, std::string_view name) {
 inline void finite(double value, std::string_view name) {
     OPWRIGHT_CHECK(std::isfinite(value), name, " must be finite, got ", value);
 }
-
-namespace detail {
-
-template <class T>
-void finite_elements(const Tensor& tensor, std::string_view name) {
-    const T* data = static_cast<const T*>(tensor.const_data_ptr());
-    const auto sizes = tensor.sizes();
-    const auto strides = tensor.strides();
-    const std::int64_t count = tensor.numel();
-    for (std::int64_t i = 0; i < count; ++i) {
-        std::int64_t offset = 0;
-        std::int64_t rest = i;
-        for (std::size_t d = sizes.size(); d-- > 0; rest /= sizes[d]) offset += rest % sizes[d] * strides[d];
-        if (std::isfinite(data[offset])) continue;
-        std::vector<std::int64_t> index(sizes.size());
-        rest = i;
-        for (std::size_t d = sizes.size(); d-- > 0; rest /= sizes[d]) index[d] = rest % sizes[d];
-        opwright::detail::fail(name, " must be finite, got ", data[offset], " at ", index);
-    }
-}
-
-}  // namespace detail
 
 // Every element of a float32 or float64 tensor on the CPU; for tensors as small as a warp, it looks at them one by one.
 inline void finite(const Tensor& tensor, std::string_view name) {

@@ -54,8 +54,8 @@ inline constexpr auto definition_text = as_text<definitions<ns>[index].size()>(d
 
 // A function of its own for each definition, because compilers print its template argument.
 template <text schema, class Kernel>
-constexpr void check_against() {
-    require_fit<Kernel>(schema.characters, read_schema(schema.view()));
+constexpr void check_against(const char* definition) {
+    require_fit<Kernel>(definition, read_schema(schema.view()));
 }
 
 // What `impl` is given, checked while it compiles where the namespace's definitions are known.
@@ -74,7 +74,7 @@ struct ImplementedName {
     template <std::size_t... index>
     consteval void check(std::index_sequence<index...> /*indices*/) const {
         const bool found = ((read_schema(definitions<ns>[index]).name == text &&
-                             (check_against<definition_text<ns, index>, Kernel>(), true)) ||
+                             (check_against<definition_text<ns, index>, Kernel>(definitions<ns>[index].data()), true)) ||
                             ...);
         if (!found) no_such_operator_is_defined<the_namespace<ns>, defines<definition_text<ns, index>>...>();
     }
@@ -101,8 +101,8 @@ class LibraryBlock {
         const bool is_name = is_operator_name(text);
         into_.definitions.push_back(
             {is_name ? detail::infer_schema(text, Kernel::signature) : std::string(text), block_.place});
-        into_.implementations.push_back({std::string(is_name ? text : read_schema(text).name), key, &Kernel::call,
-                                         Kernel::signature, block_.place});
+        into_.implementations.push_back({is_name ? text : read_schema(text).name, key, &Kernel::call,
+                                         &Kernel::signature, block_.place});
     }
 
     // Only defines: the kernels are registered by OPWRIGHT_IMPL, or from Python.
@@ -122,7 +122,7 @@ class ImplBlock {
     template <class Kernel>
     void impl(detail::ImplementedName<ns, std::type_identity_t<Kernel>> name, Kernel /*kernel*/) {
         into_.implementations.push_back(
-            {std::string(name.text), block_.key, &Kernel::call, Kernel::signature, block_.place});
+            {name.text, block_.key, &Kernel::call, &Kernel::signature, block_.place});
     }
 
   private:
@@ -145,7 +145,7 @@ class ImplBlock {
             ::opwright::Kind<OPWRIGHT_STRING(ns)> recorder(into, block);                                           \
             OPWRIGHT_JOIN(opwright_body_, id)(recorder);                                                           \
         },                                                                                                         \
-        {__FILE__, __LINE__}};                                                                                     \
+        {__FILE__, OPWRIGHT_STRING(__LINE__)}};                                                                                     \
     __attribute__((constructor(65000))) static void OPWRIGHT_JOIN(opwright_collect_, id)() {                       \
         OPWRIGHT_JOIN(opwright_block_, id).next = ::opwright::detail::blocks;                                      \
         ::opwright::detail::blocks = &OPWRIGHT_JOIN(opwright_block_, id);                                          \

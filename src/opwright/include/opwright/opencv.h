@@ -6,27 +6,23 @@
 // Rows may lie apart (a crop, every second row); within a row, pixels and channels must lie side by side.
 #pragma once
 
+#include <opwright/check.h>
+#include <torch/csrc/stable/ops.h>
+
 #include <array>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <opencv2/core.hpp>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include <torch/csrc/stable/ops.h>
-#include <torch/csrc/stable/tensor.h>
-
-namespace opwright {
-
-using Tensor = torch::stable::Tensor;
+namespace opwright OPWRIGHT_HIDDEN {
 
 /// The depth (CV_8U, CV_32F, ...) that holds `dtype`; none for bool, int64, complex and the like.
-inline std::optional<int> mat_depth(torch::headeronly::ScalarType dtype) {
-    using torch::headeronly::ScalarType;
+inline std::optional<int> mat_depth(ScalarType dtype) {
     switch (dtype) {
         case ScalarType::Byte:
             return CV_8U;
@@ -50,12 +46,11 @@ inline std::optional<int> mat_depth(torch::headeronly::ScalarType dtype) {
 }
 
 /// The dtype that holds the numbers of a Mat of `depth`; the inverse of `mat_depth`.
-inline torch::headeronly::ScalarType mat_dtype(int depth) {
-    using torch::headeronly::ScalarType;
+inline ScalarType mat_dtype(int depth) {
     constexpr std::array dtypes{ScalarType::Byte, ScalarType::Char,  ScalarType::UInt16, ScalarType::Short,
                                 ScalarType::Int,  ScalarType::Float, ScalarType::Double, ScalarType::Half};
-    static_assert(CV_8U == 0 && CV_8S == 1 && CV_16U == 2 && CV_16S == 3 && CV_32S == 4 && CV_32F == 5 &&
-                  CV_64F == 6 && CV_16F == 7);
+    static_assert(CV_8U == 0 && CV_8S == 1 && CV_16U == 2 && CV_16S == 3 && CV_32S == 4 && CV_32F == 5 && CV_64F == 6 &&
+                  CV_16F == 7);
     return dtypes.at(static_cast<std::size_t>(depth));
 }
 
@@ -76,9 +71,7 @@ struct MatLayout {
 };
 
 /// The layout for the given sizes and strides (in elements); dimensions of size 1 may have any stride.
-inline MatLayout mat_layout(torch::headeronly::IntHeaderOnlyArrayRef sizes,
-                            torch::headeronly::IntHeaderOnlyArrayRef strides,
-                            torch::headeronly::ScalarType dtype) {
+inline MatLayout mat_layout(HeaderOnlyArrayRef<int64_t> sizes, HeaderOnlyArrayRef<int64_t> strides, ScalarType dtype) {
     const auto refused = [](const char* obstacle) { return MatLayout{.obstacle = obstacle}; };
     const std::optional<int> depth = mat_depth(dtype);
     if (!depth) {
@@ -118,30 +111,13 @@ inline MatLayout mat_layout(torch::headeronly::IntHeaderOnlyArrayRef sizes,
 
 namespace detail {
 
-inline void write_numbers(std::ostream& out, torch::headeronly::IntHeaderOnlyArrayRef numbers) {
-    out << '(';
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-        out << (i == 0 ? "" : ", ") << numbers[i];
-    }
-    out << (numbers.size() == 1 ? ",)" : ")");
-}
-
 inline MatLayout checked_mat_layout(const Tensor& tensor) {
-    if (!tensor.is_cpu()) {
-        throw std::runtime_error("cv::Mat over a tensor: a Mat lies in the memory of the CPU, this tensor on another "
-                                 "device: move it with .cpu() first");
-    }
-    const auto dtype = tensor.scalar_type();
+    OPWRIGHT_CHECK(tensor.is_cpu(), "a tensor must be on cpu for a cv::Mat to lie over it, got ", tensor.device(),
+                   ": move it with .to('cpu') first");
+    const ScalarType dtype = tensor.scalar_type();
     const MatLayout layout = mat_layout(tensor.sizes(), tensor.strides(), dtype);
-    if (!layout) {
-        std::ostringstream message;
-        message << "cv::Mat over a tensor of dtype " << torch::headeronly::toString(dtype) << ", shape ";
-        write_numbers(message, tensor.sizes());
-        message << ", strides ";
-        write_numbers(message, tensor.strides());
-        message << ": " << layout.obstacle;
-        throw std::runtime_error(message.str());
-    }
+    OPWRIGHT_CHECK(layout, "no cv::Mat can lie over a tensor of ", dtype, " with shape ", tensor.sizes(),
+                   " and strides ", tensor.strides(), ": ", layout.obstacle);
     return layout;
 }
 
@@ -167,29 +143,24 @@ inline cv::Mat mat_to_write(const Tensor& tensor) {
 /// released: what the pixels belong to, or nothing of use when the caller answers for their lifetime.
 template <class Owner>
 Tensor tensor_from(const cv::Mat& mat, Owner owner) {
-    if (mat.dims > 2) {
-        throw std::runtime_error("tensor over a cv::Mat of " + std::to_string(mat.dims) +
-                                 " dimensions: only Mats of rows and columns are taken: reshape it first");
-    }
+    OPWRIGHT_CHECK(mat.dims <= 2, "a cv::Mat must have rows and columns for a tensor to lie over it, got ", mat.dims,
+                   " dimensions: reshape it first");
     const int64_t channels = mat.channels();
     const std::array<int64_t, 3> sizes{mat.rows, mat.cols, channels};
-    const std::array<int64_t, 3> strides{
-        static_cast<int64_t>(mat.empty() ? mat.cols * mat.elemSize() : mat.step[0]) /
-            static_cast<int64_t>(mat.elemSize1()),
-        channels, 1};
+    const std::array<int64_t, 3> strides{static_cast<int64_t>(mat.empty() ? mat.cols * mat.elemSize() : mat.step[0]) /
+                                             static_cast<int64_t>(mat.elemSize1()),
+                                         channels, 1};
     const std::size_t rank = channels == 1 ? 2 : 3;
-    const torch::stable::Device cpu(torch::headeronly::DeviceType::CPU);
-    return torch::stable::from_blob(mat.data, {sizes.data(), rank}, {strides.data(), rank}, cpu,
-                                    mat_dtype(mat.depth()), [kept = std::move(owner)](void*) {});
+    const Device cpu(DeviceType::CPU);
+    return torch::stable::from_blob(mat.data, {sizes.data(), rank}, {strides.data(), rank}, cpu, mat_dtype(mat.depth()),
+                                    [kept = std::move(owner)](void*) {});
 }
 
 /// The same for a Mat that owns its pixels, or shares them with other Mats (a crop does): the tensor shares them too.
 inline Tensor tensor_from(const cv::Mat& mat) {
-    if (mat.u == nullptr && !mat.empty()) {
-        throw std::runtime_error(
-            "tensor over a cv::Mat that only borrows its pixels: clone() it, or say what they belong to with "
-            "tensor_from(mat, owner)");
-    }
+    OPWRIGHT_CHECK(mat.u != nullptr || mat.empty(),
+                   "a cv::Mat must own its pixels for a tensor to keep them, and this one borrows them: clone() it, or "
+                   "say what they belong to with tensor_from(mat, owner)");
     return tensor_from(mat, mat);
 }
 
@@ -203,4 +174,4 @@ decltype(auto) translate_opencv_errors(Body&& body) {
     }
 }
 
-}  // namespace opwright
+}  // namespace opwright OPWRIGHT_HIDDEN

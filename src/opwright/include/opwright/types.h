@@ -55,27 +55,21 @@ inline constexpr bool is_list = false;
 template <class T>
 inline constexpr bool is_list<std::vector<T>> = true;
 
-// Why a type is not taken. Checked one after the other, so that the message fits the type.
-template <class T>
-consteval bool refuse_type() {
-    constexpr bool is_float = std::is_same_v<T, float> || std::is_same_v<T, long double>;
-    constexpr bool is_character_pointer = std::is_same_v<std::decay_t<T>, char*> || std::is_same_v<T, const char*>;
-    static_assert(!is_float, "opwright: a schema's `float` is a C++ `double`: use double");
-    static_assert(!std::is_integral_v<T>, "opwright: a schema's `int` is a C++ `int64_t`: use int64_t");
-    static_assert(!std::is_enum_v<T>, "opwright: the stable ABI carries no enum: use int64_t or std::string");
-    static_assert(!is_character_pointer, "opwright: a schema's `str` is a C++ string: use std::string");
-    static_assert(is_character_pointer || !std::is_pointer_v<T>,
-                  "opwright: the stable ABI carries no pointer: use opwright::Tensor, and take its data pointer inside");
-    static_assert(is_float || std::is_integral_v<T> || std::is_enum_v<T> || std::is_pointer_v<T>,
-                  "opwright: the stable ABI does not carry this type: use opwright::Tensor, int64_t, double, bool, "
-                  "std::string, ScalarType, Device, Layout, MemoryFormat, or std::optional, std::vector of these");
-    return false;
-}
-
-// What a parameter is kept in between the stack and the kernel, and its schema type.
+// What a parameter is kept in between the stack and the kernel, and its schema type. This one is for the types that are
+// not taken: the first message that fits is the one to read.
 template <class T>
 struct Value {
-    static constexpr bool known = refuse_type<T>();
+    static constexpr bool is_float = std::is_floating_point_v<T>;
+    static constexpr bool is_characters = std::is_same_v<T, const char*> || std::is_same_v<T, char*>;
+    static constexpr bool is_pointer = std::is_pointer_v<T> && !is_characters;
+    static_assert(!is_float, "opwright: the `float` of a schema is a C++ double: use double");
+    static_assert(!std::is_integral_v<T>, "opwright: the `int` of a schema is a C++ int64_t: use int64_t");
+    static_assert(!is_characters, "opwright: the `str` of a schema is a C++ string: use std::string");
+    static_assert(!is_pointer, "opwright: the stable ABI carries no pointer: use opwright::Tensor, and its data inside");
+    static_assert(!std::is_enum_v<T>, "opwright: the stable ABI does not carry this enum: use int64_t or std::string");
+    static_assert(is_float || std::is_integral_v<T> || is_characters || is_pointer || std::is_enum_v<T>,
+                  "opwright: the stable ABI does not carry this type: use opwright::Tensor, int64_t, double, bool, "
+                  "std::string, ScalarType, Device, Layout, MemoryFormat, or std::optional or std::vector of one");
     using Storage = T;
     static constexpr Type type{};
 };
@@ -164,6 +158,17 @@ struct Signature {
             if (parameters[i].base == Base::Tensor) return true;
         }
         return false;
+    }
+
+    // False when a type was refused, with a message of its own.
+    constexpr bool carried() const {
+        for (std::size_t i = 0; i < parameter_count; ++i) {
+            if (parameters[i].base == Base::Other) return false;
+        }
+        for (std::size_t i = 0; i < result_count; ++i) {
+            if (results[i].base == Base::Other) return false;
+        }
+        return true;
     }
 };
 

@@ -132,8 +132,9 @@ constexpr Difference compare(const Schema& schema, const Signature& kernel) {
     return {};
 }
 
-// The rest turns a difference into one call that the compiler refuses: values become template arguments, for g++ and
-// nvcc, and function arguments, for clang.
+// The rest turns a difference into one call that the compiler refuses. Numbers that are known while this header is
+// evaluated become template arguments by a switch, because g++ and nvcc print no others; clang prints the arguments
+// of the functions around it.
 
 template <std::size_t length>
 consteval text<length + 1> as_text(std::string_view view) {
@@ -143,87 +144,128 @@ consteval text<length + 1> as_text(std::string_view view) {
 }
 
 template <std::size_t code>
-inline constexpr auto schema_text = as_text<std::string_view(schema_name(type_at(code))).size()>(schema_name(type_at(code)));
+inline constexpr std::string_view schema_view = schema_name(type_at(code));
 template <std::size_t code>
-inline constexpr auto kernel_text = as_text<std::string_view(kernel_name(type_at(code))).size()>(kernel_name(type_at(code)));
+inline constexpr std::string_view kernel_view = kernel_name(type_at(code));
+template <std::size_t code>
+inline constexpr auto schema_text = as_text<schema_view<code>.size()>(schema_view<code>);
+template <std::size_t code>
+inline constexpr auto kernel_text = as_text<kernel_view<code>.size()>(kernel_view<code>);
 
-template <std::size_t index, std::size_t takes, std::size_t... code>
+#define OPWRIGHT_TEN(CASE, ten) \
+    CASE(ten##0) CASE(ten##1) CASE(ten##2) CASE(ten##3) CASE(ten##4) CASE(ten##5) CASE(ten##6) CASE(ten##7) CASE(ten##8) CASE(ten##9)
+#define OPWRIGHT_SEVENTY(CASE)                                                                                 \
+    OPWRIGHT_TEN(CASE, ) OPWRIGHT_TEN(CASE, 1) OPWRIGHT_TEN(CASE, 2) OPWRIGHT_TEN(CASE, 3) OPWRIGHT_TEN(CASE, 4) \
+    OPWRIGHT_TEN(CASE, 5) OPWRIGHT_TEN(CASE, 6)
+static_assert(type_count == 70, "one case for each type");
+
+template <std::size_t index, std::size_t takes>
 constexpr void report_parameter(const char* /*schema*/, std::size_t says, const char* /*the_schema_says*/,
-                                const char* /*the_kernel_takes*/, const char* /*use*/,
-                                std::index_sequence<code...> /*codes*/) {
-    ((says == code ? the_schema_and_the_kernel_differ<parameter<index>, the_schema_says<schema_text<code>>,
-                                                      the_kernel_takes<kernel_text<takes>>, use<kernel_text<code>>>()
-                   : void()),
-     ...);
+                                const char* /*the_kernel_takes*/, const char* /*use*/) {
+#define OPWRIGHT_CASE(code)                                                                              \
+    case code:                                                                                           \
+        the_schema_and_the_kernel_differ<parameter<index>, the_schema_says<schema_text<code>>,           \
+                                         the_kernel_takes<kernel_text<takes>>, use<kernel_text<code>>>(); \
+        break;
+    switch (says) { OPWRIGHT_SEVENTY(OPWRIGHT_CASE) }
+#undef OPWRIGHT_CASE
 }
 
-template <std::size_t index, std::size_t returns, std::size_t... code>
+template <std::size_t index, std::size_t returns>
 constexpr void report_result(const char* /*schema*/, std::size_t says, const char* /*the_schema_says*/,
-                             const char* /*the_kernel_returns*/, const char* /*use*/,
-                             std::index_sequence<code...> /*codes*/) {
-    ((says == code ? the_schema_and_the_kernel_differ<result<index>, the_schema_says<schema_text<code>>,
-                                                      the_kernel_returns<kernel_text<returns>>, use<kernel_text<code>>>()
-                   : void()),
-     ...);
+                             const char* /*the_kernel_returns*/, const char* /*use*/) {
+#define OPWRIGHT_CASE(code)                                                                                  \
+    case code:                                                                                               \
+        the_schema_and_the_kernel_differ<result<index>, the_schema_says<schema_text<code>>,                  \
+                                         the_kernel_returns<kernel_text<returns>>, use<kernel_text<code>>>(); \
+        break;
+    switch (says) { OPWRIGHT_SEVENTY(OPWRIGHT_CASE) }
+#undef OPWRIGHT_CASE
 }
 
-template <class Kernel, std::size_t... count>
-constexpr void report_parameter_count(std::size_t schema, std::index_sequence<count...> /*counts*/) {
-    ((schema == count ? the_schema_and_the_kernel_differ<
-                            the_schema_has_parameters<count>,
-                            the_kernel_has_parameters<Kernel::signature.parameter_count>>()
-                      : void()),
-     ...);
-    if (schema >= sizeof...(count)) {
-        the_schema_and_the_kernel_differ<the_kernel_has_parameters<Kernel::signature.parameter_count>>();
+template <std::size_t kernel_has>
+constexpr void report_parameter_count(const char* /*schema*/, std::size_t schema_has) {
+#define OPWRIGHT_CASE(count)                                                                                       \
+    case count:                                                                                                    \
+        the_schema_and_the_kernel_differ<the_schema_has_parameters<count>, the_kernel_has_parameters<kernel_has>>(); \
+        break;
+    switch (schema_has) {
+        OPWRIGHT_SEVENTY(OPWRIGHT_CASE)
+        default:
+            the_schema_and_the_kernel_differ<the_kernel_has_parameters<kernel_has>>();
     }
+#undef OPWRIGHT_CASE
 }
 
-template <class Kernel, std::size_t... count>
-constexpr void report_result_count(std::size_t schema, std::index_sequence<count...> /*counts*/) {
-    ((schema == count ? the_schema_and_the_kernel_differ<
-                            the_schema_has_results<count>,
-                            the_kernel_has_results<Kernel::signature.result_count>>()
-                      : void()),
-     ...);
-    if (schema >= sizeof...(count)) {
-        the_schema_and_the_kernel_differ<the_kernel_has_results<Kernel::signature.result_count>>();
+template <std::size_t kernel_has>
+constexpr void report_result_count(const char* /*schema*/, std::size_t schema_has) {
+#define OPWRIGHT_CASE(count)                                                                                 \
+    case count:                                                                                              \
+        the_schema_and_the_kernel_differ<the_schema_has_results<count>, the_kernel_has_results<kernel_has>>(); \
+        break;
+    switch (schema_has) {
+        OPWRIGHT_SEVENTY(OPWRIGHT_CASE)
+        default:
+            the_schema_and_the_kernel_differ<the_kernel_has_results<kernel_has>>();
     }
+#undef OPWRIGHT_CASE
+}
+
+#undef OPWRIGHT_TEN
+#undef OPWRIGHT_SEVENTY
+
+template <std::size_t index>
+constexpr void report_written(const char* /*schema*/) {
+    the_schema_and_the_kernel_differ<parameter<index>, the_schema_says<"Tensor">, the_kernel_takes<"Tensor&">,
+                                     use<"const Tensor&, or Tensor(a!) in the schema">>();
 }
 
 template <class Kernel, std::size_t... parameter, std::size_t... result>
 constexpr void report(const char* schema, const Difference& difference, std::index_sequence<parameter...> /*indices*/,
                       std::index_sequence<result...> /*indices*/) {
     using Kind = Difference::Kind;
-    constexpr std::make_index_sequence<type_count> codes;
-    constexpr std::make_index_sequence<64> counts;
+    constexpr const Signature& kernel = Kernel::signature;
     const std::size_t at = difference.index;
-    if (difference.kind == Kind::Malformed) the_schema_is_malformed();
-    if (difference.kind == Kind::ParameterCount) report_parameter_count<Kernel>(difference.count, counts);
-    if (difference.kind == Kind::ResultCount) report_result_count<Kernel>(difference.count, counts);
-    if (difference.kind == Kind::Parameter) {
-        ((at == parameter ? report_parameter<parameter, code_of(Kernel::signature.parameters[parameter])>(schema, code_of(difference.says.type), schema_name(difference.says.type), kernel_name(Kernel::signature.parameters[parameter]), kernel_name(difference.says.type), codes) : void()), ...);
-    }
-    if (difference.kind == Kind::Result) {
-        ((at == result ? report_result<result, code_of(Kernel::signature.results[result])>(schema, code_of(difference.says.type), schema_name(difference.says.type), kernel_name(Kernel::signature.results[result]), kernel_name(difference.says.type), codes) : void()), ...);
-    }
-    if (difference.kind == Kind::Written) {
-        ((at == parameter
-              ? the_schema_and_the_kernel_differ<opwright::parameter<parameter>, the_schema_says<"Tensor">,
-                                                 the_kernel_takes<"Tensor&">,
-                                                 use<"Tensor(a!) in the schema, or const Tensor&">>()
-              : void()),
-         ...);
+    const std::size_t says = code_of(difference.says.type);
+    const char* const schema_says = schema_name(difference.says.type);
+    const char* const use = kernel_name(difference.says.type);
+    switch (difference.kind) {
+        case Kind::None:
+            break;
+        case Kind::Malformed:
+            the_schema_is_malformed();
+            break;
+        case Kind::ParameterCount:
+            report_parameter_count<kernel.parameter_count>(schema, difference.count);
+            break;
+        case Kind::ResultCount:
+            report_result_count<kernel.result_count>(schema, difference.count);
+            break;
+        case Kind::Parameter:
+            ((at == parameter ? report_parameter<parameter, code_of(kernel.parameters[parameter])>(
+                                    schema, says, schema_says, kernel_name(kernel.parameters[parameter]), use)
+                              : void()),
+             ...);
+            break;
+        case Kind::Result:
+            ((at == result ? report_result<result, code_of(kernel.results[result])>(
+                                 schema, says, schema_says, kernel_name(kernel.results[result]), use)
+                           : void()),
+             ...);
+            break;
+        case Kind::Written:
+            ((at == parameter ? report_written<parameter>(schema) : void()), ...);
+            break;
     }
 }
 
 // Does not compile where the kernel does not fit the schema.
 template <class Kernel>
 constexpr void require_fit(const char* schema, const Schema& parts) {
-    const Difference difference = compare(parts, Kernel::signature);
-    if (difference.kind == Difference::Kind::None) return;
-    report<Kernel>(schema, difference, std::make_index_sequence<Kernel::signature.parameter_count>(),
-                   std::make_index_sequence<Kernel::signature.result_count>());
+    constexpr const Signature& kernel = Kernel::signature;
+    if (!kernel.carried()) return;
+    report<Kernel>(schema, compare(parts, kernel), std::make_index_sequence<kernel.parameter_count>(),
+                   std::make_index_sequence<kernel.result_count>());
 }
 
 }  // namespace detail

@@ -1,0 +1,159 @@
+"""Builds with a real compiler: what is compiled again, what is not, and what an error shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import opwright
+import pytest
+from opwright.builder.cache import Cache
+from opwright.builder.compile import Artefact, build_plan
+from opwright.builder.plan import plan_sources
+from opwright.errors import BuildError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SOURCE = """
+#include <torch/csrc/stable/library.h>
+#include "answer.h"
+int64_t answer() { return ANSWER; }
+STABLE_TORCH_LIBRARY(NAMESPACE, m) { m.def("answer() -> int"); }
+STABLE_TORCH_LIBRARY_IMPL(NAMESPACE, CompositeExplicitAutograd, m) { m.impl("answer", TORCH_BOX(&answer)); }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "answer.h").write_text("#define ANSWER 42\n")
+    (tmp_path / "a.cpp").write_text(SOURCE)
+    (tmp_path / "b.cpp").write_text("int b() { return 1; }\n")
+    return tmp_path
+
+
+def _build(folder: Path, *cflags: str, name: str = "mine") -> Artefact:
+    plan = plan_sources(name, [folder / "a.cpp", folder / "b.cpp"], cflags=["-O0", "-DNAMESPACE=built", *cflags])
+    return build_plan(plan, cache=Cache())
+
+
+def _compiled(artefact: Artefact) -> set[str]:
+    return {source.name for source in artefact.compiled}
+
+
+def test_only_what_changed_is_compiled_again(folder: Path) -> None:
+    first = _build(folder)
+    assert _compiled(first) == {"a.cpp", "b.cpp"}
+    assert _compiled(_build(folder)) == set()
+
+    (folder / "b.cpp").write_text("int b() { return 2; }\n")
+    assert _compiled(_build(folder)) == {"b.cpp"}
+
+    (folder / "answer.h").write_text("#define ANSWER 43\n")
+    changed = _build(folder)
+    assert _compiled(changed) == {"a.cpp"}
+    assert changed.path != first.path
+    assert first.path.is_file()  # a process may have it open
+
+    assert _compiled(_build(folder, "-DOTHER")) == {"a.cpp", "b.cpp"}
+
+    (folder / "answer.h").write_text("#define ANSWER 42\n")
+    (folder / "b.cpp").write_text("int b() { return 1; }\n")
+    again = _build(folder)
+    assert _compiled(again) == set()
+    assert again.path == first.path
+
+
+def test_another_pytorch_or_compiler_is_another_build(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "a.cpp").write_text("int a() { return 1; }\n")
+    _build(folder)
+    wrapper = folder / "g++"
+    wrapper.write_text(f'#!/bin/sh\nexec {shutil.which("g++")} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("CXX", str(wrapper))
+    assert _compiled(_build(folder)) == {"a.cpp", "b.cpp"}
+    monkeypatch.setattr("opwright.toolchain.pytorch.PyTorch.identity", ["another"])
+    assert _compiled(_build(folder)) == {"a.cpp", "b.cpp"}
+
+
+def test_a_cache_that_lost_its_library_links_it_anew(folder: Path) -> None:
+    (folder / "a.cpp").write_text("int a() { return 1; }\n")
+    first = _build(folder)
+    first.path.unlink()
+    second = _build(folder)
+    assert second.path == first.path
+    assert second.path.is_file()
+
+
+def test_a_source_that_does_not_compile_shows_the_place_and_the_command_and_leaves_nothing(folder: Path) -> None:
+    (folder / "b.cpp").write_text("int b() {\n    return nowhere;\n}\n")
+    with pytest.raises(BuildError) as caught:
+        _build(folder)
+    message = str(caught.value)
+    assert f"{folder / 'b.cpp'} does not compile:" in message
+    assert f"{folder / 'b.cpp'}:2:12: error:" in message
+    assert "nowhere" in message
+    assert "-c " + str(folder / "b.cpp") in caught.value.command
+    assert len(message.splitlines()) < 20
+    cache = Cache().root
+    assert not (cache / "libraries").exists()
+    assert list((cache / "work").iterdir()) == []
+
+
+def test_a_symbol_that_nothing_defines_is_found_at_the_link(folder: Path) -> None:
+    (folder / "b.cpp").write_text("int elsewhere();\nint b() { return elsewhere(); }\n")
+    with pytest.raises(BuildError, match=r"mine does not link:\n.*undefined reference to .elsewhere\(\)"):
+        _build(folder)
+
+
+def test_two_sources_of_one_name_in_two_folders_are_two(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "b.cpp").write_text("int sub_b() { return 3; }\n")
+    plan = plan_sources("mine", [folder / "b.cpp", folder / "sub" / "b.cpp"])
+    assert len(build_plan(plan).compiled) == 2
+
+
+def test_names_with_spaces_dollars_and_quotes_are_built(folder: Path) -> None:
+    odd = folder / "a $folder's"
+    odd.mkdir()
+    for name in ("a.cpp", "b.cpp", "answer.h"):
+        shutil.copy(folder / name, odd)
+    (odd / "a.cpp").write_text('#include "answer.h"\nint a() { return ANSWER; }\n')
+    assert _compiled(_build(odd)) == {"a.cpp", "b.cpp"}
+    assert _compiled(_build(odd)) == set()
+    (odd / "answer.h").write_text("#define ANSWER 1\n")
+    assert _compiled(_build(odd)) == {"a.cpp"}
+
+
+def test_warnings_of_third_party_headers_are_quiet_and_the_authors_own_are_kept(folder: Path) -> None:
+    (folder / "a.cpp").write_text("#include <torch/csrc/stable/tensor.h>\nvoid a() { int unused; }\n")
+    log = _build(folder, "-Wall", "-Wextra").log
+    assert "unused variable" in log
+    assert "torch/" not in log
+
+
+def test_the_command_line_builds_copies_and_reports(folder: Path) -> None:
+    (folder / "op.py").write_text(
+        "import opwright\nfrom torch import Tensor\nlibrary = opwright.Library('cli_built', sources=['kernel.cpp'])\n"
+        "@library.op\ndef f(x: Tensor) -> Tensor:\n    return x\n"
+    )
+    (folder / "kernel.cpp").write_text("#include <opwright/op.h>\n")
+    target = folder / "out" / "libf.so"
+    ended = subprocess.run(
+        [sys.executable, "-m", "opwright", "build", str(folder), "-o", str(target), "--json", "-"],
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    result = json.loads(ended.stdout)
+    assert result["path"] == str(target)
+    assert result["operators"] == ["cli_built::f(Tensor x) -> Tensor"]
+    assert result["abi"] == "stable"
+    assert target.is_file()
+    assert opwright.build(folder).is_file()

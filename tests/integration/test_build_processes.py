@@ -1,0 +1,117 @@
+"""Several processes build at once, and some are killed: nobody hangs, nothing is half-written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUILD = """
+import sys
+from opwright.builder.cache import Cache
+from opwright.builder.compile import build_plan
+from opwright.builder.plan import plan_sources
+artefact = build_plan(plan_sources("mine", sys.argv[1:]))
+print(len(artefact.compiled), artefact.path)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "a.cpp").write_text("int a() { return 1; }\n")
+    # A compiler that takes a while, so that processes meet.
+    compiler = tmp_path / "slow-g++"
+    compiler.write_text('#!/bin/sh\necho $$ >> "$SLOW_LOG"\nsleep "$SLOW_S"\nexec g++ "$@"\n')
+    compiler.chmod(0o755)
+    return tmp_path
+
+
+def _start(folder: Path, seconds: float) -> subprocess.Popen[str]:
+    environment = {
+        "CXX": str(folder / "slow-g++"),
+        "SLOW_S": str(seconds),
+        "SLOW_LOG": str(folder / "log"),
+        "OPWRIGHT_CACHE": str(folder / "cache"),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", BUILD, str(folder / "a.cpp")],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _wait_for_the_compiler(folder: Path) -> None:
+    until = time.monotonic() + 30
+    while not (folder / "log").exists():
+        assert time.monotonic() < until, "the compiler was never started"
+        time.sleep(0.02)
+
+
+def test_of_processes_that_want_the_same_build_one_builds_and_all_have_it(folder: Path) -> None:
+    processes = [_start(folder, 0.5) for _ in range(5)]
+    answers = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 5, answers
+    counts, paths = zip(*(out.split() for out, _ in answers), strict=True)
+    assert sorted(counts) == ["0", "0", "0", "0", "1"]
+    assert len(set(paths)) == 1
+    # Twice for the one build: the compile and the link.
+    assert len((folder / "log").read_text().split()) == 2
+
+
+def test_a_process_that_waits_says_so(folder: Path) -> None:
+    first = _start(folder, 4)
+    _wait_for_the_compiler(folder)
+    second = _start(folder, 0)
+    _, said = second.communicate(timeout=120)
+    first.communicate(timeout=120)
+    assert "another process is building this; waiting for it" in said
+
+
+@pytest.mark.parametrize("group", [False, True], ids=["the-builder-alone", "the-builder-and-its-compilers"])
+def test_a_killed_builder_hangs_nobody_and_leaves_no_library(folder: Path, group: bool) -> None:
+    killed = _start(folder, 5)
+    _wait_for_the_compiler(folder)
+    if group:
+        os.killpg(killed.pid, signal.SIGKILL)
+    else:
+        killed.kill()
+    killed.wait(timeout=30)
+    assert not list((folder / "cache").rglob("*.so"))
+
+    started = time.monotonic()
+    after = _start(folder, 0)
+    out, err = after.communicate(timeout=60)
+    assert after.returncode == 0, err
+    assert out.startswith("1 ")
+    # Well below the dead builder's compile: the system freed its lock, nobody waited for it.
+    assert time.monotonic() - started < 60
+    again = _start(folder, 0)
+    assert again.communicate(timeout=60)[0] == out.replace("1 ", "0 ", 1)
+    with pytest.raises(ProcessLookupError):
+        while True:  # the compiler that outlived its parent ends by itself
+            os.killpg(killed.pid, 0)
+            time.sleep(0.1)
+
+
+def test_a_builder_killed_again_and_again_never_leaves_a_broken_library(folder: Path) -> None:
+    for tenths in range(1, 10):
+        process = _start(folder, 0.1)
+        time.sleep(0.1 * tenths + 0.4)
+        process.kill()
+        process.wait(timeout=30)
+    process = _start(folder, 0)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    path = out.split()[1]
+    subprocess.run([sys.executable, "-c", f"import torch, ctypes; ctypes.CDLL({path!r})._Z1av"], check=True)

@@ -1,0 +1,114 @@
+"""Just-in-time builds, loaded into a process: from files, from strings, as operators, as modules, as programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import opwright
+import pytest
+import torch
+from opwright.errors import LoadError, ToolchainError
+from opwright.loader.symbols import defined_namespaces
+
+OPERATOR = """
+#include <opwright/op.h>
+int64_t answer(int64_t x) { return x + %d; }
+OPWRIGHT_LIBRARY(%s, m) { m.def("answer(int x) -> int", OPWRIGHT_FN(answer)); }
+"""
+TUTORIAL = """
+#include <torch/library.h>
+#include <ATen/core/Tensor.h>
+at::Tensor same(at::Tensor x) { return x; }
+TORCH_LIBRARY(%s, m) { m.def("same", &same); }
+"""
+
+
+def test_files_become_operators_and_load_returns_the_path(tmp_path: Path) -> None:
+    source = tmp_path / "op.cpp"
+    source.write_text(OPERATOR % (1, "from_files"))
+    path = opwright.load("from_files", [str(source)], build_directory=tmp_path / "build")
+    assert path == str(tmp_path / "build" / "from_files.so")
+    assert torch.ops.from_files.answer(41) == 42
+    assert defined_namespaces(Path(str(path))) == {"from_files"}
+
+
+def test_strings_become_operators_and_the_same_string_is_loaded_once() -> None:
+    first = opwright.load_inline("from_strings", OPERATOR % (2, "from_strings"))
+    assert torch.ops.from_strings.answer(40) == 42
+    assert opwright.load_inline("from_strings", OPERATOR % (2, "from_strings")) == first
+
+
+def test_a_changed_build_of_a_loaded_library_is_refused_and_the_first_goes_on() -> None:
+    first = opwright.load_inline("changed", OPERATOR % (1, "changed"))
+    with pytest.raises(LoadError, match="namespace 'changed' .* is taken in this process already, by .*start a new process") as caught:
+        opwright.load_inline("changed", OPERATOR % (2, "changed"))
+    assert str(first) in str(caught.value)
+    assert torch.ops.changed.answer(0) == 1
+
+
+def test_a_namespace_that_python_defined_is_taken_too() -> None:
+    library = torch.library.Library("taken_by_python", "DEF")
+    with pytest.raises(LoadError, match=r"'taken_by_python' .* taken in this process already, at .*test_load\.py:\d+"):
+        opwright.load_inline("taken", OPERATOR % (1, "taken_by_python"))
+    library._destroy()
+
+
+def test_a_tutorials_source_loads_unchanged_and_a_second_definition_is_refused() -> None:
+    opwright.load_inline("tutorial", TUTORIAL % "tutorial_ops")
+    x = torch.ones(2)
+    assert torch.ops.tutorial_ops.same(x) is x or torch.equal(torch.ops.tutorial_ops.same(x), x)
+    with pytest.raises(LoadError, match="the namespace 'tutorial_ops'"):
+        opwright.load_inline("tutorial_again", OPERATOR % (1, "tutorial_ops"))
+
+
+def test_functions_are_bound_into_a_module_as_torchs_own_load_inline_does() -> None:
+    source = "at::Tensor twice(at::Tensor x) { return x + x; }\n"
+    module = opwright.load_inline("bound", source, functions={"twice": "Twice x."})
+    assert torch.equal(module.twice(torch.ones(2)), torch.full((2,), 2.0))  # type: ignore[union-attr]
+    assert "Twice x." in module.twice.__doc__  # type: ignore[union-attr]
+
+
+def test_a_program_is_built_and_runs() -> None:
+    # At most one compile of the whole C++ API in this file: the others are stable.
+    source = '#include <torch/headeronly/core/ScalarType.h>\n#include <cstdio>\nint main() { std::puts("hello"); }\n'
+    cache = opwright.builder.cache.Cache()
+    path = opwright.load("hello", [cache.keep_source(source, "hello.cpp")], is_standalone=True)
+    assert subprocess.run([str(path)], capture_output=True, text=True, check=True).stdout == "hello\n"
+
+
+def test_what_a_loader_says_is_explained(tmp_path: Path) -> None:
+    source = "int missing_thing();\nextern \"C\" __attribute__((visibility(\"default\"))) int f() { return missing_thing(); }\n"
+    with pytest.raises(LoadError, match=r"cannot be loaded: .*undefined symbol.*\nLikely causes:\n  1\. it calls _Z13missing_thingv"):
+        opwright.load_inline(
+            "unresolved", source, no_implicit_headers=True, is_python_module=False, extra_ldflags=["-Wl,--unresolved-symbols=ignore-all"]
+        )
+    with pytest.raises(LoadError, match=r"Likely causes:\n  1\. it is no Python module of that name"):
+        opwright.load_inline("no_module", "int f() { return 1; }\n", no_implicit_headers=True, is_python_module=True)
+    text = tmp_path / "text.so"
+    text.write_text("not a library")
+    with pytest.raises(LoadError, match=r"text\.so is not a shared object: expected an ELF file"):
+        defined_namespaces(text)
+
+
+def test_what_opwright_does_not_build_is_refused() -> None:
+    with pytest.raises(ToolchainError, match="not SYCL"):
+        opwright.load("sycl", ["a.cpp"], with_sycl=True)
+    with pytest.raises(ToolchainError, match="not SYCL"):
+        opwright.load_inline("sycl", "", sycl_sources="int a;")
+
+
+@pytest.mark.skipif(torch.version.cuda is not None, reason="this PyTorch can load CUDA code")
+def test_cuda_code_for_a_cpu_build_of_pytorch_is_refused_before_it_is_compiled() -> None:
+    with pytest.raises(LoadError, match=r"holds CUDA code and this PyTorch \(.*\) is a CPU build"):
+        opwright.load_inline("cuda_here", OPERATOR % (1, "cuda_here"), cuda_sources="__global__ void k() {}")
+
+
+def test_importing_opwright_and_loading_leaves_no_torch_warning_and_no_noise(tmp_path: Path) -> None:
+    source = tmp_path / "op.cpp"
+    source.write_text(OPERATOR % (1, "quiet"))
+    program = f"import opwright\nopwright.load('quiet', [{str(source)!r}])\n"
+    ended = subprocess.run([sys.executable, "-c", program], env=os.environ, capture_output=True, text=True, check=True)
+    assert (ended.stdout, ended.stderr) == ("", "")
