@@ -5,9 +5,9 @@ TORCH ?=
 VENV := .venv$(if $(TORCH),-torch-$(TORCH))
 BIN := $(CURDIR)/$(VENV)/bin
 
-# Test processes side by side: each may start a compiler, which takes up to 2 GB.
+# Test processes side by side, and in each of them so many compilers: one can take 2 GB of memory.
 JOBS ?= $(shell cores=$$(nproc); echo $$((cores < 8 ? cores : 8)))
-PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+PYTEST = MAX_JOBS=$${MAX_JOBS:-2} $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 # The C++ and CUDA files that are the project's own: known to git or new, not ignored, not deleted.
 CXX_FILES = $(wildcard $(shell git -c safe.directory='*' ls-files -co --exclude-standard -- '*.h' '*.cpp' '*.cu'))

@@ -152,7 +152,7 @@ install_python_packages() {
 
 # Two makes at once take turns. The system frees the lock with the process.
 exec 9<"${BASH_SOURCE[0]}"
-flock 9
+flock --nonblock 9 || { say "another set-up is at work here; waiting for it" && flock 9; }
 look_at_python
 install_packages
 check_python

@@ -55,13 +55,15 @@ struct Options {
     int repeat = 0;
 };
 
-// What PyTorch reports has a stack trace below it, or the TorchScript source above it: this is the line
-// between.
+// Of what PyTorch reports, the line that says what is wrong. A stack trace follows it; what a running model reports has
+// the place in its TorchScript source before it.
 std::string reason(const std::exception& error) {
     const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
     std::string text = of_torch ? of_torch->what_without_backtrace() : error.what();
-    constexpr std::string_view raised = "RuntimeError: ";
-    if (auto at = text.rfind(raised); at != std::string::npos) text.erase(0, at + raised.size());
+    constexpr std::string_view running = "The following operation failed in the TorchScript interpreter.";
+    constexpr std::string_view place = "<--- HERE\n";
+    if (const auto at = text.rfind(place); text.starts_with(running) && at != std::string::npos)
+        text.erase(0, at + place.size());
     text.erase(0, text.find_first_not_of('\n'));
     return text.substr(0, text.find('\n'));
 }
@@ -142,8 +144,8 @@ void show_stderr() {
     close(standard_error);
 }
 
-// PyTorch's own TORCH_LIBRARY throws where it finds its namespace taken. That happens inside dlopen, through which
-// no exception passes: C++ calls this handler in place of every `catch`.
+// PyTorch's own TORCH_LIBRARY throws where it finds its namespace taken. The exception comes out of dlopen, half way
+// through which there is nothing to go on with.
 [[noreturn]] void refuse_library_being_opened() {
     show_stderr();
     std::string message = "it ended this program";
@@ -160,13 +162,21 @@ void show_stderr() {
 
 void open_library(const std::string& path) {
     must_be_a_file("library", path);
-    // Absolute, because dlopen looks up a bare name among the libraries of the system.
-    library_being_opened = std::filesystem::absolute(path);
-    const auto before = std::set_terminate(refuse_library_being_opened);
+    // The C library declares dlopen as a function that throws nothing, and compilers rely on it. Through a pointer that
+    // they cannot follow, `catch` works; where the C library itself lets no exception pass, C++ calls `terminate`.
+    void* (*volatile open)(const char*, int) = dlopen;
+    const auto terminate = std::set_terminate(refuse_library_being_opened);
+    library_being_opened = path;
     hide_stderr();
-    void* library = dlopen(library_being_opened.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* library = nullptr;
+    try {
+        // Absolute, because dlopen looks up a bare name among the libraries of the system.
+        library = open(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+    } catch (...) {
+        refuse_library_being_opened();
+    }
     show_stderr();
-    std::set_terminate(before);
+    std::set_terminate(terminate);
     if (!library) throw Failure(library_does_not_load, "library " + path + " does not load: " + dlerror());
     must_have_registered(library, path);  // and is never closed: its operators are in use until the end
 }
@@ -239,8 +249,24 @@ double median_time(torch::jit::Module& model, const std::vector<torch::IValue>& 
     return (times[times.size() / 2] + times[(times.size() - 1) / 2]) / 2;
 }
 
+// Lists become tuples: a list is saved with its element type, which Python's torch.load(weights_only=True) refuses.
+torch::IValue for_python(const torch::IValue& output) {
+    if (output.isTensor()) return output;
+    std::vector<torch::IValue> elements;
+    if (output.isTuple())
+        elements = output.toTupleRef().elements().vec();
+    else if (output.isList())
+        elements = output.toListRef().vec();
+    else
+        throw Failure(output_not_written, "the model returned one " + output.tagKind() +
+                                              ", which cannot be written: let it return a tensor, or a tuple or "
+                                              "list of tensors");
+    std::transform(elements.begin(), elements.end(), elements.begin(), for_python);
+    return c10::ivalue::Tuple::create(std::move(elements));
+}
+
 void save(const torch::IValue& output, const std::string& path) {
-    const std::vector<char> bytes = torch::jit::pickle_save(output);
+    const std::vector<char> bytes = torch::jit::pickle_save(for_python(output));
     const std::string part = path + ".part";  // renamed when whole: no half file is ever seen
     std::ofstream file(part, std::ios::binary);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -260,7 +286,7 @@ void print(const torch::IValue& output) {
     else if (output.isList())
         for (const torch::IValue& element : output.toListRef()) print(element);
     else
-        std::cout << output << '\n';
+        std::cout << output.tagKind() << '\n';
 }
 
 }  // namespace

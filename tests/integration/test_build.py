@@ -9,8 +9,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import opwright
 import pytest
+
+import opwright
 from opwright.builder.cache import Cache
 from opwright.builder.compile import Artefact, build_plan
 from opwright.builder.plan import plan_sources

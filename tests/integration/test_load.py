@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import opwright
 import pytest
 import torch
+
+import opwright
 from opwright.errors import LoadError, ToolchainError
 from opwright.loader.symbols import defined_namespaces
 
@@ -43,7 +44,9 @@ def test_strings_become_operators_and_the_same_string_is_loaded_once() -> None:
 
 def test_a_changed_build_of_a_loaded_library_is_refused_and_the_first_goes_on() -> None:
     first = opwright.load_inline("changed", OPERATOR % (1, "changed"))
-    with pytest.raises(LoadError, match="namespace 'changed' .* is taken in this process already, by .*start a new process") as caught:
+    with pytest.raises(
+        LoadError, match=r"namespace 'changed' .* is taken in this process already, by .*start a new process"
+    ) as caught:
         opwright.load_inline("changed", OPERATOR % (2, "changed"))
     assert str(first) in str(caught.value)
     assert torch.ops.changed.answer(0) == 1
@@ -80,10 +83,18 @@ def test_a_program_is_built_and_runs() -> None:
 
 
 def test_what_a_loader_says_is_explained(tmp_path: Path) -> None:
-    source = "int missing_thing();\nextern \"C\" __attribute__((visibility(\"default\"))) int f() { return missing_thing(); }\n"
-    with pytest.raises(LoadError, match=r"cannot be loaded: .*undefined symbol.*\nLikely causes:\n  1\. it calls _Z13missing_thingv"):
+    source = (
+        'int missing_thing();\nextern "C" __attribute__((visibility("default"))) int f() { return missing_thing(); }\n'
+    )
+    with pytest.raises(
+        LoadError, match=r"cannot be loaded: .*undefined symbol.*\nLikely causes:\n  1\. it calls _Z13missing_thingv"
+    ):
         opwright.load_inline(
-            "unresolved", source, no_implicit_headers=True, is_python_module=False, extra_ldflags=["-Wl,--unresolved-symbols=ignore-all"]
+            "unresolved",
+            source,
+            no_implicit_headers=True,
+            is_python_module=False,
+            extra_ldflags=["-Wl,--unresolved-symbols=ignore-all"],
         )
     with pytest.raises(LoadError, match=r"Likely causes:\n  1\. it is no Python module of that name"):
         opwright.load_inline("no_module", "int f() { return 1; }\n", no_implicit_headers=True, is_python_module=True)

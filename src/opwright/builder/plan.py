@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -69,19 +69,32 @@ def plan_library(library: Library, cache: Cache, *, cuda: bool | None = None) ->
         raise SpecError(msg)
     with_cuda = find_pytorch().cuda is not None if cuda is None else cuda
     sources = tuple(source for source in library.sources if with_cuda or source.suffix != ".cu")
-    generated = cache.keep_source(definitions.source_text(library), definitions.SOURCE_NAME)
-    return Plan(
+    plan = Plan(
         name=library.namespace,
-        # First in the link, so that operators are defined before kernels for them are registered.
-        sources=(generated, *sources),
+        sources=sources,
         abi=_checked_abi(library.abi) or abi_of(sources, library.include_dirs),
         cuda=with_cuda and any(source.suffix == ".cu" for source in sources),
         packages=tuple(library.packages),
         include_dirs=(library.root, *library.include_dirs),
-        forced_include=cache.keep_source(definitions.header_text(library), definitions.HEADER_NAME),
         cflags=tuple(library.cflags),
         cuda_cflags=tuple(library.cuda_cflags),
         ldflags=tuple(library.ldflags),
+    )
+    return with_definitions(plan, library, cache)
+
+
+def with_definitions(plan: Plan, library: Library, cache: Cache) -> Plan:
+    """`plan`, with the C++ that defines the operators of `library`, and checks the kernels against them.
+
+    Raises:
+        SpecError: a reference's annotations do not make a schema.
+    """
+    generated = cache.keep_source(definitions.source_text(library), definitions.SOURCE_NAME)
+    return replace(
+        plan,
+        # First in the link, so that operators are defined before kernels for them are registered.
+        sources=(generated, *plan.sources),
+        forced_include=cache.keep_source(definitions.header_text(library), definitions.HEADER_NAME),
     )
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan, copy_to
 from opwright.builder.inline import inline_sources
-from opwright.builder.plan import Product, plan_sources
+from opwright.builder.plan import Product, plan_sources, with_definitions
 from opwright.builder.progress import Progress
 from opwright.errors import BuildError, LoadError, ToolchainError
 from opwright.loader.shared_object import import_module, open_operators
+from opwright.spec import library_at
 from opwright.toolchain.pytorch import find_pytorch
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def load(
     *,
     packages: Sequence[str] = (),
     abi: str | None = None,
+    definitions: str | Path | None = None,
 ) -> ModuleType | str:
     """Build sources into a shared object, or find it built, and load it.
 
@@ -61,6 +63,8 @@ def load(
         keep_intermediates: taken for compatibility.
         packages: names of pkg-config packages, such as `opencv4`.
         abi: `"stable"`, `"full"`, or None to find it from what the sources include.
+        definitions: the folder of an op.py whose operators the sources implement; leave it out where
+            the sources define their own.
 
     Returns:
         The Python module if it is one, else the path of the shared object or the program.
@@ -95,7 +99,10 @@ def load(
             "load it: install a CUDA build of torch, or pass with_cuda=False and no .cu files"
         )
         raise LoadError(msg)
-    artefact = build_plan(plan, progress=Progress(name, verbose=verbose))
+    cache = Cache()
+    if definitions is not None:
+        plan = with_definitions(plan, library_at(definitions), cache)
+    artefact = build_plan(plan, cache=cache, progress=Progress(name, verbose=verbose))
     path = artefact.path
     if build_directory is not None:
         path = copy_to(artefact, Path(build_directory).absolute() / path.name)
@@ -129,6 +136,7 @@ def load_inline(
     *,
     packages: Sequence[str] = (),
     abi: str | None = None,
+    definitions: str | Path | None = None,
 ) -> ModuleType | str:
     """Build sources that are given as strings, or find them built, and load the result.
 
@@ -159,6 +167,7 @@ def load_inline(
         no_implicit_headers: never include a header that the sources do not include themselves.
         packages: see `load`.
         abi: see `load`.
+        definitions: see `load`.
 
     Returns:
         The Python module if it is one, else the path of the shared object.
@@ -188,4 +197,5 @@ def load_inline(
         keep_intermediates=keep_intermediates,
         packages=packages,
         abi=abi,
+        definitions=definitions,
     )

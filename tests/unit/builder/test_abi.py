@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from opwright.builder.abi import abi_of, makes_python_module
 
 if TYPE_CHECKING:
@@ -17,7 +18,15 @@ def _source(folder: Path, text: str, name: str = "a.cpp") -> Path:
 
 @pytest.mark.parametrize(
     "header",
-    ["torch/script.h", "torch/extension.h", "torch/library.h", "torch/all.h", "ATen/ATen.h", "ATen/core/Tensor.h", "c10/util/Half.h"],
+    [
+        "torch/script.h",
+        "torch/extension.h",
+        "torch/library.h",
+        "torch/all.h",
+        "ATen/ATen.h",
+        "ATen/core/Tensor.h",
+        "c10/util/Half.h",
+    ],
 )
 def test_pytorchs_own_headers_make_it_full(tmp_path: Path, header: str) -> None:
     assert abi_of([_source(tmp_path, f"#include <{header}>\n")]) == "full"
@@ -26,7 +35,13 @@ def test_pytorchs_own_headers_make_it_full(tmp_path: Path, header: str) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    ["opwright/op.h", "torch/csrc/stable/library.h", "torch/headeronly/core/ScalarType.h", "torch/csrc/inductor/aoti_torch/c/shim.h", "vector"],
+    [
+        "opwright/op.h",
+        "torch/csrc/stable/library.h",
+        "torch/headeronly/core/ScalarType.h",
+        "torch/csrc/inductor/aoti_torch/c/shim.h",
+        "vector",
+    ],
 )
 def test_stable_headers_and_others_leave_it_stable(tmp_path: Path, header: str) -> None:
     assert abi_of([_source(tmp_path, f"#include <{header}>\n")]) == "stable"

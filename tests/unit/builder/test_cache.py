@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from opwright.builder.cache import Cache, digest
 from opwright.errors import CacheError
 

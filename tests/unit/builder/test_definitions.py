@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import opwright
 import pytest
+from torch import Tensor  # noqa: TC002  annotations become a schema
+
+import opwright
 from opwright.builder.definitions import write_definitions
-from torch import Tensor
 
 if TYPE_CHECKING:
     from pathlib import Path

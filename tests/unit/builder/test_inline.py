@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from opwright.builder.cache import Cache
 from opwright.builder.inline import inline_sources
 from opwright.errors import BuildError

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import opwright
 import pytest
+
+import opwright
 from opwright.builder.cache import Cache
 from opwright.builder.plan import plan_library, plan_sources
 from opwright.errors import BuildError, SpecError

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from opwright.errors import SpecError
 from opwright.spec import library_at
 
@@ -41,7 +42,8 @@ def test_an_op_py_that_does_not_run_says_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"), [("", "none"), ("import opwright\na = opwright.Library('a')\nb = opwright.Library('b')\n", "'a', 'b'")]
+    ("text", "found"),
+    [("", "none"), ("import opwright\na = opwright.Library('a')\nb = opwright.Library('b')\n", "'a', 'b'")],
 )
 def test_an_op_py_makes_one_library(tmp_path: Path, text: str, found: str) -> None:
     (tmp_path / "op.py").write_text(text)

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import opwright
 import pytest
+from torch import Tensor  # noqa: TC002  annotations become a schema
+
+import opwright
 from opwright.errors import SpecError
-from torch import Tensor
 
 
 def test_a_decorated_function_becomes_an_operator_that_still_runs() -> None:
@@ -34,7 +35,7 @@ def test_an_operator_says_what_it_writes_to() -> None:
 
 
 def test_sources_are_relative_to_the_file_that_makes_the_library() -> None:
-    with pytest.raises(SpecError, match="'cpu.cpp', a source of library 'mine', is not there") as caught:
+    with pytest.raises(SpecError, match=r"'cpu\.cpp', a source of library 'mine', is not there") as caught:
         opwright.Library("mine", sources=["cpu.cpp"])
     assert str(Path(__file__).parent / "cpu.cpp") in str(caught.value)
 

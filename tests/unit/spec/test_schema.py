@@ -5,26 +5,27 @@ from typing import Optional
 
 import pytest
 import torch
+from torch import Tensor
+
 from opwright.errors import SpecError
 from opwright.spec.schema import schema_of
-from torch import Tensor
 
 
 def every_type(
     x: Tensor,
-    maybe: Optional[Tensor],
+    maybe: Optional[Tensor],  # noqa: UP045  both spellings must work
     several: Sequence[Tensor],
     count: int,
     scale: float = 0.5,
     flag: bool = False,
     mode: str = "linear",
-    values: Optional[Sequence[float]] = None,
+    values: Optional[Sequence[float]] = None,  # noqa: UP045  both spellings must work
     dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:
     raise NotImplementedError
 
 
-def unannotated(x, y: int) -> Tensor:  # type: ignore[no-untyped-def]
+def unannotated(x, y: int) -> Tensor:  # type: ignore[no-untyped-def]  # noqa: ANN001  what is tested
     raise NotImplementedError
 
 
@@ -64,5 +65,7 @@ def test_a_missing_annotation_is_named_with_its_place() -> None:
 
 
 def test_a_type_without_a_schema_type_says_which_there_are() -> None:
-    with pytest.raises(SpecError, match=r"Parameter x has unsupported type .*Annotate each parameter .* with Tensor, int"):
+    with pytest.raises(
+        SpecError, match=r"Parameter x has unsupported type .*Annotate each parameter .* with Tensor, int"
+    ):
         schema_of(of_a_dict, "of_a_dict")

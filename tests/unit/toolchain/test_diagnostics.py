@@ -29,18 +29,26 @@ def test_a_missing_header_is_an_error() -> None:
 
 
 def test_nvccs_errors_are_found() -> None:
-    text = 'k.cu(5): error: identifier "y" is undefined\n      y = 1;\n      ^\n\n1 error detected in the compilation of "k.cu".\n'
+    text = 'k.cu(5): error: identifier "y" is undefined\n      y = 1;\n      ^\n\n1 error detected.\n'
     assert first_error(text).startswith('k.cu(5): error: identifier "y" is undefined')
     assert first_error("nvcc fatal   : Unsupported gpu architecture 'compute_10'") != ""
 
 
 def test_a_linkers_complaint_is_found() -> None:
-    text = "/usr/bin/ld: a.o: in function `f()':\na.cpp:(.text+0x5): undefined reference to `cv::noArray()'\ncollect2: error: ld returned 1 exit status\n"
+    text = (
+        "/usr/bin/ld: a.o: in function `f()':\n"
+        "a.cpp:(.text+0x5): undefined reference to `cv::noArray()'\n"
+        "collect2: error: ld returned 1 exit status\n"
+    )
     assert "undefined reference to `cv::noArray()'" in first_error(text)
 
 
 def test_constexpr_expansions_that_lead_to_an_error_are_kept() -> None:
-    text = "a.cpp: In function 'void g()':\na.cpp:15:47:   in 'constexpr' expansion of 'check(3, Int)'\nh.h:7:1: error: call to non-'constexpr' function\n"
+    text = (
+        "a.cpp: In function 'void g()':\n"
+        "a.cpp:15:47:   in 'constexpr' expansion of 'check(3, Int)'\n"
+        "h.h:7:1: error: call to non-'constexpr' function\n"
+    )
     assert first_error(text).startswith("a.cpp:15:47:   in 'constexpr' expansion of 'check(3, Int)'\nh.h:7:1: error:")
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+
 from opwright.errors import ToolchainError
 from opwright.toolchain import compiler, packages, pytorch
 

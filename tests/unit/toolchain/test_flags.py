@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from opwright.errors import ToolchainError
 from opwright.toolchain import flags
 from opwright.toolchain.packages import Package

@@ -3,6 +3,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+
 from opwright.errors import BuildError, ToolchainError
 from opwright.toolchain.run import run
 

@@ -22,8 +22,8 @@ namespace detail {
 
 // True for the values that are the 64 bits themselves: releasing them is nothing.
 template <class S>
-inline constexpr bool owns_nothing = !std::is_same_v<S, Tensor> && !std::is_same_v<S, std::string> &&
-                                     !is_optional<S> && !is_list<S>;
+inline constexpr bool owns_nothing =
+    !std::is_same_v<S, Tensor> && !std::is_same_v<S, std::string> && !is_optional<S> && !is_list<S>;
 
 struct StringOwner {
     StringHandle handle;
@@ -193,8 +193,7 @@ struct Boxed<function, R, std::index_sequence<index...>, P...> {
         Arguments waiting{stack};
         // Braces: the elements are made from the left to the right.
         std::tuple<Storage<index>...> values{waiting.template next<index>()...};
-        Results<R>::give_all(stack,
-                             [&]() -> R { return function(pass<P>(std::get<index>(values))...); });
+        Results<R>::give_all(stack, [&]() -> R { return function(pass<P>(std::get<index>(values))...); });
     }
 };
 

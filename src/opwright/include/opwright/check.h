@@ -1,5 +1,5 @@
-// Checks of a kernel's arguments. A failed check throws std::runtime_error, which Python sees as RuntimeError, and its text
-// names the argument, what was expected, what came, and what to do. Nothing is allocated where a check holds.
+// Checks of a kernel's arguments. A failed check throws std::runtime_error, which Python sees as RuntimeError, and its
+// text names the argument, what was expected, what came, and what to do. Nothing is allocated where a check holds.
 //
 //     namespace check = opwright::check;
 //     check::device(image, "image", DeviceType::CPU);
@@ -147,15 +147,15 @@ template <class... Parts>
 
 }  // namespace detail
 
-// OPWRIGHT_CHECK(condition, parts...): throws the parts, put together, when the condition does not hold. A part is a string,
-// a number, a bool, a ScalarType, a Device, a DeviceType, or sizes.
-#define OPWRIGHT_CHECK(condition, ...)                                \
-    do {                                                              \
-        if (!(condition)) [[unlikely]] {                              \
-            static_assert(sizeof(#__VA_ARGS__) > 1,                   \
+// OPWRIGHT_CHECK(condition, parts...): throws the parts, put together, when the condition does not hold. A part is a
+// string, a number, a bool, a ScalarType, a Device, a DeviceType, or sizes.
+#define OPWRIGHT_CHECK(condition, ...)                                                                        \
+    do {                                                                                                      \
+        if (!(condition)) [[unlikely]] {                                                                      \
+            static_assert(sizeof(#__VA_ARGS__) > 1,                                                           \
                           "OPWRIGHT_CHECK needs a message: name the argument, what was expected, what came"); \
-            ::opwright::detail::fail(__VA_ARGS__);                    \
-        }                                                             \
+            ::opwright::detail::fail(__VA_ARGS__);                                                            \
+        }                                                                                                     \
     } while (false)
 
 namespace detail {
@@ -187,7 +187,8 @@ inline constexpr std::int64_t any = -1;
 
 inline void device(const Tensor& tensor, std::string_view name, DeviceType wanted) {
     const Device got = tensor.device();
-    OPWRIGHT_CHECK(got.type() == wanted, name, " must be on ", wanted, ", got ", got, ": move it with .to('", wanted, "')");
+    OPWRIGHT_CHECK(got.type() == wanted, name, " must be on ", wanted, ", got ", got, ": move it with .to('", wanted,
+                   "')");
 }
 
 inline void same_device(const Tensor& tensor, std::string_view name, const Tensor& other, std::string_view other_name) {
@@ -206,18 +207,23 @@ inline void dtype(const Tensor& tensor, std::string_view name, std::initializer_
                  *wanted.begin(), ")");
 }
 
-inline void dtype(const Tensor& tensor, std::string_view name, ScalarType wanted) { dtype(tensor, name, {wanted}); }
+inline void dtype(const Tensor& tensor, std::string_view name, ScalarType wanted) {
+    dtype(tensor, name, {wanted});
+}
 
 inline void rank(const Tensor& tensor, std::string_view name, std::initializer_list<std::int64_t> wanted) {
     const std::int64_t got = tensor.dim();
     for (const std::int64_t one : wanted) {
         if (one == got) return;
     }
-    detail::fail(name, " must have ", detail::one_of(wanted), *wanted.begin() == 1 && wanted.size() == 1 ? " dimension" : " dimensions",
-                 ", got ", got, ": shape ", tensor.sizes());
+    detail::fail(name, " must have ", detail::one_of(wanted),
+                 *wanted.begin() == 1 && wanted.size() == 1 ? " dimension" : " dimensions", ", got ", got, ": shape ",
+                 tensor.sizes());
 }
 
-inline void rank(const Tensor& tensor, std::string_view name, std::int64_t wanted) { rank(tensor, name, {wanted}); }
+inline void rank(const Tensor& tensor, std::string_view name, std::int64_t wanted) {
+    rank(tensor, name, {wanted});
+}
 
 inline void sizes(const Tensor& tensor, std::string_view name, std::initializer_list<std::int64_t> wanted) {
     const auto got = tensor.sizes();

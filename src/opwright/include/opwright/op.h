@@ -7,9 +7,10 @@
 //     }
 //     OPWRIGHT_IMPL(ns, CUDA, m) { m.impl("h", OPWRIGHT_FN(h_cuda)); }
 //
-// Checked while it compiles: the types of the C++ signature, the schema against it, and, where opwright::definitions<"ns">
-// is known, the name and the schema of what OPWRIGHT_IMPL implements. Else the two are compared when the shared object
-// is loaded. Nothing throws then: `opwright_load_error()` says what went wrong, and so does one line on stderr.
+// Checked while it compiles: the types of the C++ signature, the schema against it, and, where
+// opwright::definitions<"ns"> is known, the name and the schema of what OPWRIGHT_IMPL implements. Else the two are
+// compared when the shared object is loaded. Nothing throws then: `opwright_load_error()` says what went wrong, and so
+// does one line on stderr.
 #pragma once
 
 #include <opwright/box.h>
@@ -73,9 +74,10 @@ struct ImplementedName {
   private:
     template <std::size_t... index>
     consteval void check(std::index_sequence<index...> /*indices*/) const {
-        const bool found = ((read_schema(definitions<ns>[index]).name == text &&
-                             (check_against<definition_text<ns, index>, Kernel>(definitions<ns>[index].data()), true)) ||
-                            ...);
+        const bool found =
+            ((read_schema(definitions<ns>[index]).name == text &&
+              (check_against<definition_text<ns, index>, Kernel>(definitions<ns>[index].data()), true)) ||
+             ...);
         if (!found) no_such_operator_is_defined<the_namespace<ns>, defines<definition_text<ns, index>>...>();
     }
 };
@@ -88,8 +90,8 @@ class LibraryBlock {
   public:
     LibraryBlock(detail::Namespace& into, const detail::Block& block) : into_(into), block_(block) {}
 
-    // Defines an operator and its kernel for one dispatch key: for CPU when the kernel takes a tensor, because a kernel that
-    // reads memory must not be handed a fake tensor or one of another device; for every device when it takes none.
+    // Defines an operator and its kernel for one dispatch key: for CPU when the kernel takes a tensor, because a kernel
+    // that reads memory must not be handed a fake tensor or one of another device; for every device when it takes none.
     template <class Kernel>
     void def(detail::DefinitionText<std::type_identity_t<Kernel>> schema_or_name, Kernel kernel) {
         def(schema_or_name, kernel, Kernel::signature.takes_a_tensor() ? "CPU" : "CompositeExplicitAutograd");
@@ -101,8 +103,8 @@ class LibraryBlock {
         const bool is_name = is_operator_name(text);
         into_.definitions.push_back(
             {is_name ? detail::infer_schema(text, Kernel::signature) : std::string(text), block_.place});
-        into_.implementations.push_back({is_name ? text : read_schema(text).name, key, &Kernel::call,
-                                         &Kernel::signature, block_.place});
+        into_.implementations.push_back(
+            {is_name ? text : read_schema(text).name, key, &Kernel::call, &Kernel::signature, block_.place});
     }
 
     // Only defines: the kernels are registered by OPWRIGHT_IMPL, or from Python.
@@ -121,8 +123,7 @@ class ImplBlock {
 
     template <class Kernel>
     void impl(detail::ImplementedName<ns, std::type_identity_t<Kernel>> name, Kernel /*kernel*/) {
-        into_.implementations.push_back(
-            {name.text, block_.key, &Kernel::call, &Kernel::signature, block_.place});
+        into_.implementations.push_back({name.text, block_.key, &Kernel::call, &Kernel::signature, block_.place});
     }
 
   private:
@@ -137,27 +138,29 @@ class ImplBlock {
 #define OPWRIGHT_STRING_(a) #a
 #define OPWRIGHT_STRING(a) OPWRIGHT_STRING_(a)
 
-#define OPWRIGHT_BLOCK_(Kind, ns, key, m, id)                                                                      \
-    static void OPWRIGHT_JOIN(opwright_body_, id)(::opwright::Kind<OPWRIGHT_STRING(ns)> & m);                      \
-    static ::opwright::detail::Block OPWRIGHT_JOIN(opwright_block_, id){                                           \
-        OPWRIGHT_STRING(ns), key,                                                                                  \
-        [](::opwright::detail::Namespace& into, const ::opwright::detail::Block& block) {                          \
-            ::opwright::Kind<OPWRIGHT_STRING(ns)> recorder(into, block);                                           \
-            OPWRIGHT_JOIN(opwright_body_, id)(recorder);                                                           \
-        },                                                                                                         \
-        {__FILE__, OPWRIGHT_STRING(__LINE__)}};                                                                                     \
-    __attribute__((constructor(65000))) static void OPWRIGHT_JOIN(opwright_collect_, id)() {                       \
-        OPWRIGHT_JOIN(opwright_block_, id).next = ::opwright::detail::blocks;                                      \
-        ::opwright::detail::blocks = &OPWRIGHT_JOIN(opwright_block_, id);                                          \
-    }                                                                                                              \
+#define OPWRIGHT_BLOCK_(Kind, ns, key, m, id)                                                 \
+    static void OPWRIGHT_JOIN(opwright_body_, id)(::opwright::Kind<OPWRIGHT_STRING(ns)> & m); \
+    static ::opwright::detail::Block OPWRIGHT_JOIN(opwright_block_, id){                      \
+        OPWRIGHT_STRING(ns),                                                                  \
+        key,                                                                                  \
+        [](::opwright::detail::Namespace& into, const ::opwright::detail::Block& block) {     \
+            ::opwright::Kind<OPWRIGHT_STRING(ns)> recorder(into, block);                      \
+            OPWRIGHT_JOIN(opwright_body_, id)(recorder);                                      \
+        },                                                                                    \
+        {__FILE__, OPWRIGHT_STRING(__LINE__)}};                                               \
+    __attribute__((constructor(65000))) static void OPWRIGHT_JOIN(opwright_collect_, id)() {  \
+        OPWRIGHT_JOIN(opwright_block_, id).next = ::opwright::detail::blocks;                 \
+        ::opwright::detail::blocks = &OPWRIGHT_JOIN(opwright_block_, id);                     \
+    }                                                                                         \
     static void OPWRIGHT_JOIN(opwright_body_, id)([[maybe_unused]] ::opwright::Kind<OPWRIGHT_STRING(ns)> & m)
 
-// Defines the operators of a namespace; once in a shared object. The exported symbol lets a loader look before it opens.
-#define OPWRIGHT_LIBRARY(ns, m)                                                                                    \
-    extern "C" {                                                                                                   \
-    extern const char OPWRIGHT_JOIN(opwright_defines_, ns)[] __attribute__((weak, visibility("default")));   \
-    const char OPWRIGHT_JOIN(opwright_defines_, ns)[] = __FILE__ ":" OPWRIGHT_STRING(__LINE__);                    \
-    }                                                                                                              \
+// Defines the operators of a namespace; once in a shared object. The exported symbol lets a loader look before it
+// opens.
+#define OPWRIGHT_LIBRARY(ns, m)                                                                            \
+    extern "C" {                                                                                           \
+    extern const char OPWRIGHT_JOIN(opwright_defines_, ns)[] __attribute__((weak, visibility("default"))); \
+    const char OPWRIGHT_JOIN(opwright_defines_, ns)[] = __FILE__ ":" OPWRIGHT_STRING(__LINE__);            \
+    }                                                                                                      \
     OPWRIGHT_BLOCK_(LibraryBlock, ns, nullptr, m, __COUNTER__)
 
 // Registers kernels for one dispatch key (CPU, CUDA, Meta, ...); as often as there are keys and sources.

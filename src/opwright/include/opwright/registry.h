@@ -98,7 +98,8 @@ inline Block* blocks = nullptr;
         case Kind::Malformed:
             return "the schema is malformed";
         case Kind::ParameterCount:
-            return joined({"the schema has ", count, " parameters, the kernel ", std::to_string(kernel.parameter_count)});
+            return joined(
+                {"the schema has ", count, " parameters, the kernel ", std::to_string(kernel.parameter_count)});
         case Kind::ResultCount:
             return joined({"the schema has ", count, " results, the kernel ", std::to_string(kernel.result_count)});
         case Kind::Parameter:
@@ -179,8 +180,8 @@ class Registry {
         if (problem.empty()) problem = implement(ns);
         if (problem.empty()) return;
         release(before);
-        error_ += joined({error_.empty() ? "" : "; ", problem, "; nothing of this shared object is registered in '",
-                          ns.name, "'"});
+        error_ += joined(
+            {error_.empty() ? "" : "; ", problem, "; nothing of this shared object is registered in '", ns.name, "'"});
     }
 
     // What can be wrong before torch is asked: two libraries, a kernel without a definition or unlike it.
@@ -229,8 +230,8 @@ class Registry {
     [[gnu::cold]] std::string implement(const Namespace& ns) {
         for (const Implementation& kernel : ns.implementations) {
             TorchLibraryHandle library = nullptr;
-            const bool made = aoti_torch_library_init_impl(ns.name, kernel.key, kernel.place.file,
-                                                           number(kernel.place), &library) == TORCH_SUCCESS;
+            const bool made = aoti_torch_library_init_impl(ns.name, kernel.key, kernel.place.file, number(kernel.place),
+                                                           &library) == TORCH_SUCCESS;
             if (made) handles_.push_back(library);
             const std::string name(kernel.name);
             if (made && torch_library_impl(library, name.c_str(), kernel.call, TORCH_ABI_VERSION) == TORCH_SUCCESS) {

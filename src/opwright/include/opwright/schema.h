@@ -1,4 +1,5 @@
-// Operator schemas, read while the compiler runs: "name.overload(Tensor x, int[2] size=[1, 2], *, str? mode=None) -> Tensor".
+// Operator schemas, read while the compiler runs: "name.overload(Tensor x, int[2] size=[1, 2], *, str? mode=None) ->
+// Tensor".
 //
 // This header knows nothing of torch, so that the generated table of definitions can be included into every source.
 #pragma once
@@ -64,7 +65,9 @@ struct Argument {
 
 namespace detail {
 
-constexpr bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n'; }
+constexpr bool is_space(char c) {
+    return c == ' ' || c == '\t' || c == '\n';
+}
 
 constexpr bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';

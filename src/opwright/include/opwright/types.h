@@ -65,7 +65,8 @@ struct Value {
     static_assert(!is_float, "opwright: the `float` of a schema is a C++ double: use double");
     static_assert(!std::is_integral_v<T>, "opwright: the `int` of a schema is a C++ int64_t: use int64_t");
     static_assert(!is_characters, "opwright: the `str` of a schema is a C++ string: use std::string");
-    static_assert(!is_pointer, "opwright: the stable ABI carries no pointer: use opwright::Tensor, and its data inside");
+    static_assert(!is_pointer,
+                  "opwright: the stable ABI carries no pointer: use opwright::Tensor, and its data inside");
     static_assert(!std::is_enum_v<T>, "opwright: the stable ABI does not carry this enum: use int64_t or std::string");
     static_assert(is_float || std::is_integral_v<T> || is_characters || is_pointer || std::is_enum_v<T>,
                   "opwright: the stable ABI does not carry this type: use opwright::Tensor, int64_t, double, bool, "
@@ -129,7 +130,8 @@ struct Parameter {
     static constexpr bool writes = std::is_lvalue_reference_v<T> && !std::is_const_v<std::remove_reference_t<T>>;
     static_assert(!writes || std::is_same_v<Bare, Tensor>,
                   "opwright: only a Tensor can be taken by non-const reference: use the value or a const reference");
-    static_assert(!std::is_rvalue_reference_v<T>, "opwright: use the value or a const reference, not an rvalue reference");
+    static_assert(!std::is_rvalue_reference_v<T>,
+                  "opwright: use the value or a const reference, not an rvalue reference");
     using Storage = typename Value<Bare>::Storage;
     static constexpr Type type{Value<Bare>::type.base, Value<Bare>::type.shape, writes};
 };

@@ -49,13 +49,13 @@ void no_such_operator_is_defined();
 namespace detail {
 
 #define OPWRIGHT_SCHEMA_NAMES(T) {T, T "?", T "[]", T "[]?", T "?[]", T "?[]?", "a list of lists"}
-#define OPWRIGHT_KERNEL_NAMES(T)                                                              \
-    {T,                                                                                       \
-     "std::optional<" T ">",                                                                  \
-     "std::vector<" T ">",                                                                    \
-     "std::optional<std::vector<" T ">>",                                                     \
-     "std::vector<std::optional<" T ">>",                                                     \
-     "std::optional<std::vector<std::optional<" T ">>>",                                      \
+#define OPWRIGHT_KERNEL_NAMES(T)                         \
+    {T,                                                  \
+     "std::optional<" T ">",                             \
+     "std::vector<" T ">",                               \
+     "std::optional<std::vector<" T ">>",                \
+     "std::vector<std::optional<" T ">>",                \
+     "std::optional<std::vector<std::optional<" T ">>>", \
      "another schema"}
 
 inline constexpr std::size_t shape_count = static_cast<std::size_t>(Shape::Other) + 1;
@@ -63,16 +63,18 @@ inline constexpr std::size_t type_count = (static_cast<std::size_t>(Base::Other)
 
 // By base, then by shape. Literals, because compilers print them.
 inline constexpr const char* schema_names[][shape_count] = {
-    OPWRIGHT_SCHEMA_NAMES("Tensor"),      OPWRIGHT_SCHEMA_NAMES("int"),        OPWRIGHT_SCHEMA_NAMES("float"),
-    OPWRIGHT_SCHEMA_NAMES("bool"),        OPWRIGHT_SCHEMA_NAMES("str"),        OPWRIGHT_SCHEMA_NAMES("ScalarType"),
-    OPWRIGHT_SCHEMA_NAMES("Device"),      OPWRIGHT_SCHEMA_NAMES("Layout"),     OPWRIGHT_SCHEMA_NAMES("MemoryFormat"),
-    OPWRIGHT_SCHEMA_NAMES("a type that the stable ABI does not carry"),
+    OPWRIGHT_SCHEMA_NAMES("Tensor"),       OPWRIGHT_SCHEMA_NAMES("int"),
+    OPWRIGHT_SCHEMA_NAMES("float"),        OPWRIGHT_SCHEMA_NAMES("bool"),
+    OPWRIGHT_SCHEMA_NAMES("str"),          OPWRIGHT_SCHEMA_NAMES("ScalarType"),
+    OPWRIGHT_SCHEMA_NAMES("Device"),       OPWRIGHT_SCHEMA_NAMES("Layout"),
+    OPWRIGHT_SCHEMA_NAMES("MemoryFormat"), OPWRIGHT_SCHEMA_NAMES("a type that the stable ABI does not carry"),
 };
 inline constexpr const char* kernel_names[][shape_count] = {
-    OPWRIGHT_KERNEL_NAMES("Tensor"),      OPWRIGHT_KERNEL_NAMES("int64_t"),    OPWRIGHT_KERNEL_NAMES("double"),
-    OPWRIGHT_KERNEL_NAMES("bool"),        OPWRIGHT_KERNEL_NAMES("std::string"), OPWRIGHT_KERNEL_NAMES("ScalarType"),
-    OPWRIGHT_KERNEL_NAMES("Device"),      OPWRIGHT_KERNEL_NAMES("Layout"),     OPWRIGHT_KERNEL_NAMES("MemoryFormat"),
-    OPWRIGHT_KERNEL_NAMES("another schema"),
+    OPWRIGHT_KERNEL_NAMES("Tensor"),       OPWRIGHT_KERNEL_NAMES("int64_t"),
+    OPWRIGHT_KERNEL_NAMES("double"),       OPWRIGHT_KERNEL_NAMES("bool"),
+    OPWRIGHT_KERNEL_NAMES("std::string"),  OPWRIGHT_KERNEL_NAMES("ScalarType"),
+    OPWRIGHT_KERNEL_NAMES("Device"),       OPWRIGHT_KERNEL_NAMES("Layout"),
+    OPWRIGHT_KERNEL_NAMES("MemoryFormat"), OPWRIGHT_KERNEL_NAMES("another schema"),
 };
 
 #undef OPWRIGHT_SCHEMA_NAMES
@@ -99,9 +101,9 @@ struct Difference {
     enum class Kind : std::uint8_t { None, Malformed, ParameterCount, Parameter, Written, ResultCount, Result };
 
     Kind kind = Kind::None;
-    std::size_t index = 0;   // of the parameter or the result
-    Argument says;           // at that place, in the schema
-    std::size_t count = 0;   // of the schema's parameters or results
+    std::size_t index = 0;  // of the parameter or the result
+    Argument says;          // at that place, in the schema
+    std::size_t count = 0;  // of the schema's parameters or results
 };
 
 constexpr std::size_t count_of(std::string_view list) {
@@ -152,19 +154,22 @@ inline constexpr auto schema_text = as_text<schema_view<code>.size()>(schema_vie
 template <std::size_t code>
 inline constexpr auto kernel_text = as_text<kernel_view<code>.size()>(kernel_view<code>);
 
-#define OPWRIGHT_TEN(CASE, ten) \
-    CASE(ten##0) CASE(ten##1) CASE(ten##2) CASE(ten##3) CASE(ten##4) CASE(ten##5) CASE(ten##6) CASE(ten##7) CASE(ten##8) CASE(ten##9)
-#define OPWRIGHT_SEVENTY(CASE)                                                                                 \
-    OPWRIGHT_TEN(CASE, ) OPWRIGHT_TEN(CASE, 1) OPWRIGHT_TEN(CASE, 2) OPWRIGHT_TEN(CASE, 3) OPWRIGHT_TEN(CASE, 4) \
-    OPWRIGHT_TEN(CASE, 5) OPWRIGHT_TEN(CASE, 6)
+#define OPWRIGHT_TEN(CASE, ten)                                                                             \
+    CASE(ten##0)                                                                                            \
+    CASE(ten##1) CASE(ten##2) CASE(ten##3) CASE(ten##4) CASE(ten##5) CASE(ten##6) CASE(ten##7) CASE(ten##8) \
+        CASE(ten##9)
+#define OPWRIGHT_SEVENTY(CASE)                                                                                    \
+    OPWRIGHT_TEN(CASE, )                                                                                          \
+    OPWRIGHT_TEN(CASE, 1) OPWRIGHT_TEN(CASE, 2) OPWRIGHT_TEN(CASE, 3) OPWRIGHT_TEN(CASE, 4) OPWRIGHT_TEN(CASE, 5) \
+        OPWRIGHT_TEN(CASE, 6)
 static_assert(type_count == 70, "one case for each type");
 
 template <std::size_t index, std::size_t takes>
 constexpr void report_parameter(const char* /*schema*/, std::size_t says, const char* /*the_schema_says*/,
                                 const char* /*the_kernel_takes*/, const char* /*use*/) {
-#define OPWRIGHT_CASE(code)                                                                              \
-    case code:                                                                                           \
-        the_schema_and_the_kernel_differ<parameter<index>, the_schema_says<schema_text<code>>,           \
+#define OPWRIGHT_CASE(code)                                                                               \
+    case code:                                                                                            \
+        the_schema_and_the_kernel_differ<parameter<index>, the_schema_says<schema_text<code>>,            \
                                          the_kernel_takes<kernel_text<takes>>, use<kernel_text<code>>>(); \
         break;
     switch (says) { OPWRIGHT_SEVENTY(OPWRIGHT_CASE) }
@@ -174,9 +179,9 @@ constexpr void report_parameter(const char* /*schema*/, std::size_t says, const 
 template <std::size_t index, std::size_t returns>
 constexpr void report_result(const char* /*schema*/, std::size_t says, const char* /*the_schema_says*/,
                              const char* /*the_kernel_returns*/, const char* /*use*/) {
-#define OPWRIGHT_CASE(code)                                                                                  \
-    case code:                                                                                               \
-        the_schema_and_the_kernel_differ<result<index>, the_schema_says<schema_text<code>>,                  \
+#define OPWRIGHT_CASE(code)                                                                                   \
+    case code:                                                                                                \
+        the_schema_and_the_kernel_differ<result<index>, the_schema_says<schema_text<code>>,                   \
                                          the_kernel_returns<kernel_text<returns>>, use<kernel_text<code>>>(); \
         break;
     switch (says) { OPWRIGHT_SEVENTY(OPWRIGHT_CASE) }
@@ -185,8 +190,8 @@ constexpr void report_result(const char* /*schema*/, std::size_t says, const cha
 
 template <std::size_t kernel_has>
 constexpr void report_parameter_count(const char* /*schema*/, std::size_t schema_has) {
-#define OPWRIGHT_CASE(count)                                                                                       \
-    case count:                                                                                                    \
+#define OPWRIGHT_CASE(count)                                                                                         \
+    case count:                                                                                                      \
         the_schema_and_the_kernel_differ<the_schema_has_parameters<count>, the_kernel_has_parameters<kernel_has>>(); \
         break;
     switch (schema_has) {
@@ -199,8 +204,8 @@ constexpr void report_parameter_count(const char* /*schema*/, std::size_t schema
 
 template <std::size_t kernel_has>
 constexpr void report_result_count(const char* /*schema*/, std::size_t schema_has) {
-#define OPWRIGHT_CASE(count)                                                                                 \
-    case count:                                                                                              \
+#define OPWRIGHT_CASE(count)                                                                                   \
+    case count:                                                                                                \
         the_schema_and_the_kernel_differ<the_schema_has_results<count>, the_kernel_has_results<kernel_has>>(); \
         break;
     switch (schema_has) {
@@ -214,17 +219,10 @@ constexpr void report_result_count(const char* /*schema*/, std::size_t schema_ha
 #undef OPWRIGHT_TEN
 #undef OPWRIGHT_SEVENTY
 
-template <std::size_t index>
-constexpr void report_written(const char* /*schema*/) {
-    the_schema_and_the_kernel_differ<parameter<index>, the_schema_says<"Tensor">, the_kernel_takes<"Tensor&">,
-                                     use<"const Tensor&, or Tensor(a!) in the schema">>();
-}
-
 template <class Kernel, std::size_t... parameter, std::size_t... result>
 constexpr void report(const char* schema, const Difference& difference, std::index_sequence<parameter...> /*indices*/,
                       std::index_sequence<result...> /*indices*/) {
     using Kind = Difference::Kind;
-    constexpr const Signature& kernel = Kernel::signature;
     const std::size_t at = difference.index;
     const std::size_t says = code_of(difference.says.type);
     const char* const schema_says = schema_name(difference.says.type);
@@ -236,25 +234,30 @@ constexpr void report(const char* schema, const Difference& difference, std::ind
             the_schema_is_malformed();
             break;
         case Kind::ParameterCount:
-            report_parameter_count<kernel.parameter_count>(schema, difference.count);
+            report_parameter_count<Kernel::signature.parameter_count>(schema, difference.count);
             break;
         case Kind::ResultCount:
-            report_result_count<kernel.result_count>(schema, difference.count);
+            report_result_count<Kernel::signature.result_count>(schema, difference.count);
             break;
         case Kind::Parameter:
-            ((at == parameter ? report_parameter<parameter, code_of(kernel.parameters[parameter])>(
-                                    schema, says, schema_says, kernel_name(kernel.parameters[parameter]), use)
-                              : void()),
+            ((at == parameter
+                  ? report_parameter<parameter, code_of(Kernel::signature.parameters[parameter])>(
+                        schema, says, schema_says, kernel_name(Kernel::signature.parameters[parameter]), use)
+                  : void()),
              ...);
             break;
         case Kind::Result:
-            ((at == result ? report_result<result, code_of(kernel.results[result])>(
-                                 schema, says, schema_says, kernel_name(kernel.results[result]), use)
+            ((at == result ? report_result<result, code_of(Kernel::signature.results[result])>(
+                                 schema, says, schema_says, kernel_name(Kernel::signature.results[result]), use)
                            : void()),
              ...);
             break;
         case Kind::Written:
-            ((at == parameter ? report_written<parameter>(schema) : void()), ...);
+            ((at == parameter ? the_schema_and_the_kernel_differ<opwright::parameter<parameter>,
+                                                                 the_schema_says<"Tensor">, the_kernel_takes<"Tensor&">,
+                                                                 use<"const Tensor&, or Tensor(a!) in the schema">>()
+                              : void()),
+             ...);
             break;
     }
 }
@@ -262,10 +265,10 @@ constexpr void report(const char* schema, const Difference& difference, std::ind
 // Does not compile where the kernel does not fit the schema.
 template <class Kernel>
 constexpr void require_fit(const char* schema, const Schema& parts) {
-    constexpr const Signature& kernel = Kernel::signature;
-    if (!kernel.carried()) return;
-    report<Kernel>(schema, compare(parts, kernel), std::make_index_sequence<kernel.parameter_count>(),
-                   std::make_index_sequence<kernel.result_count>());
+    if (!Kernel::signature.carried()) return;
+    report<Kernel>(schema, compare(parts, Kernel::signature),
+                   std::make_index_sequence<Kernel::signature.parameter_count>(),
+                   std::make_index_sequence<Kernel::signature.result_count>());
 }
 
 }  // namespace detail
