@@ -56,14 +56,17 @@ struct Options {
 };
 
 // Of what PyTorch reports, the line that says what is wrong. A stack trace follows it; what a running model reports has
-// the place in its TorchScript source before it.
+// its TorchScript source before it, with a mark at the place and indented lines after that.
 std::string reason(const std::exception& error) {
     const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
     std::string text = of_torch ? of_torch->what_without_backtrace() : error.what();
     constexpr std::string_view running = "The following operation failed in the TorchScript interpreter.";
-    constexpr std::string_view place = "<--- HERE\n";
-    if (const auto at = text.rfind(place); text.starts_with(running) && at != std::string::npos)
-        text.erase(0, at + place.size());
+    if (const auto place = text.rfind("<--- HERE\n"); text.starts_with(running) && place != std::string::npos) {
+        auto line = text.find('\n', place);
+        while (line != std::string::npos && text.find_first_of(" \n", line + 1) == line + 1)
+            line = text.find('\n', line + 1);
+        if (line != std::string::npos) text.erase(0, line);
+    }
     text.erase(0, text.find_first_not_of('\n'));
     return text.substr(0, text.find('\n'));
 }

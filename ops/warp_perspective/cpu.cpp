@@ -28,8 +28,9 @@ using Sizes = opwright::HeaderOnlyArrayRef<int64_t>;
 
 constexpr int64_t max_image_side = SHRT_MAX - 1;  // cv::remap keeps whole coordinates in 16 bits
 constexpr int64_t max_output_side = 1 << 30;      // OpenCV counts rows in int, and adds a block to them
-constexpr int64_t max_border_values = 4;          // a cv::Scalar
+constexpr int64_t scalar_channels = 4;            // a cv::Scalar; cubic and Lanczos stop there too
 constexpr int64_t pixels_per_task = 1 << 15;      // less than this is not worth waking a thread for
+constexpr int64_t pixels_per_stripe = 1 << 16;    // what OpenCV gives to each of its own threads
 
 struct Choice {
     std::string_view name;
@@ -63,7 +64,11 @@ struct Warps {
     /// `count` images, `image_bytes` and `output_bytes` apart; one matrix for all of them, or one for each.
     void all(int64_t count, const std::byte* from, int64_t image_bytes, std::byte* into, int64_t output_bytes,
              const std::vector<cv::Matx33d>& to_image) const {
-        const int64_t grain = std::max<int64_t>(1, pixels_per_task / (int64_t{output.rows} * output.cols));
+        // Large images one after the other, because OpenCV divides each among its own threads; two pools at work at
+        // once would only get in each other's way. Small ones side by side.
+        const int64_t pixels = int64_t{output.rows} * output.cols;
+        const bool is_large = pixels >= pixels_per_stripe * torch::stable::get_num_threads();
+        const int64_t grain = is_large ? count : std::max<int64_t>(1, pixels_per_task / pixels);
         std::atomic<bool> has_failed = false;
         std::exception_ptr failure;
         torch::stable::parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {
@@ -116,11 +121,11 @@ int chosen(std::string_view name, const std::array<Choice, count>& choices, cons
 cv::Scalar border_scalar(const std::optional<std::vector<double>>& value, int64_t channels, ScalarType dtype) {
     if (!value) return {};
     const auto count = static_cast<int64_t>(value->size());
-    OPWRIGHT_CHECK(count == 1 || (count == channels && channels <= max_border_values),
+    OPWRIGHT_CHECK(count == 1 || (count == channels && channels <= scalar_channels),
                    "border_value must have one number for all channels, or one for each of up to 4 channels, got ",
                    count, " numbers for ", channels, " channels");
     cv::Scalar border;
-    for (int i = 0; i < max_border_values; ++i) border[i] = (*value)[count == 1 ? 0 : std::min<int64_t>(i, count - 1)];
+    for (int i = 0; i < scalar_channels; ++i) border[i] = (*value)[count == 1 ? 0 : std::min<int64_t>(i, count - 1)];
     if (dtype == ScalarType::Float || dtype == ScalarType::Double) return border;
     // OpenCV rounds to int before it saturates: what does not fit an int would come out at the wrong end.
     for (double& number : border.val) {
@@ -198,6 +203,14 @@ std::vector<int64_t> output_sizes(Sizes image, int64_t height, int64_t width, Sc
     return sizes;
 }
 
+Tensor allocated(const Tensor& like, const std::vector<int64_t>& sizes) {
+    try {
+        return torch::stable::new_empty(like, sizes);
+    } catch (const std::runtime_error&) {  // torch's C interface has lost the reason, and there is only one
+        opwright::detail::fail("there is no memory for an output of shape ", sizes, " of ", like.scalar_type());
+    }
+}
+
 Tensor warp_perspective(const Tensor& image, const Tensor& warp, int64_t height, int64_t width,
                         std::string_view interpolation, bool inverse_map, std::string_view border_mode,
                         const std::optional<std::vector<double>>& border_value) {
@@ -212,7 +225,11 @@ Tensor warp_perspective(const Tensor& image, const Tensor& warp, int64_t height,
     Warps warps;
     warps.flags = chosen(interpolation, interpolations, "interpolation");
     warps.border_mode = chosen(border_mode, border_modes, "border_mode");
-    warps.border_value = border_scalar(border_value, sizes.size() == 2 ? 1 : sizes.back(), dtype);
+    const int64_t channels = sizes.size() == 2 ? 1 : sizes.back();
+    OPWRIGHT_CHECK(channels <= scalar_channels || warps.flags == cv::INTER_NEAREST || warps.flags == cv::INTER_LINEAR,
+                   "interpolation '", interpolation, "' takes images of up to 4 channels, got ", channels,
+                   ": warp them in groups, such as image.split(4, dim=-1)");
+    warps.border_value = border_scalar(border_value, channels, dtype);
     const auto matrices_of =
         warp.scalar_type() == ScalarType::Float ? matrices_to_image<float> : matrices_to_image<double>;
     const std::vector<cv::Matx33d> to_image = matrices_of(warp, warp_sizes, inverse_map);
@@ -223,7 +240,7 @@ Tensor warp_perspective(const Tensor& image, const Tensor& warp, int64_t height,
         source = torch::stable::contiguous(image);
         warps.image = opwright::mat_layout(sizes.slice(first), source.strides().slice(first), dtype);
     }
-    const Tensor result = torch::stable::new_empty(image, result_sizes);
+    const Tensor result = allocated(image, result_sizes);
     warps.output = opwright::mat_layout(result.sizes().slice(first), result.strides().slice(first), dtype);
 
     const auto* from = static_cast<const std::byte*>(source.const_data_ptr());

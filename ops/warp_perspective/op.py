@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence  # noqa: TC003 - the schema is read from the annotations
+from collections.abc import Iterable, Sequence  # noqa: TC003 - the schema is read from the annotations
 from typing import NamedTuple
 
-import opwright
 import torch
 from torch import Tensor
+
+import opwright
 
 library = opwright.Library("opencv", sources=["cpu.cpp"], packages=["opencv4"])
 
@@ -22,8 +23,10 @@ TAPS = {"nearest": 1, "linear": 2, "cubic": 4, "lanczos": 8}
 BORDER_MODES = ("constant", "replicate", "reflect", "wrap", "reflect_101")
 DTYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32, torch.float64)
 CUBIC_A = -0.75
-MAX_SIDE = 32766  # of the image: cv::remap wants less than SHRT_MAX
-SCALAR_SIZE = 4  # a cv::Scalar
+MAX_IMAGE_SIDE = SHORT.max - 1  # cv::remap keeps whole coordinates in 16 bits
+MAX_OUTPUT_SIDE = 2**30
+MAX_CHANNELS = 512  # CV_CN_MAX
+SCALAR_CHANNELS = 4  # a cv::Scalar; cubic and Lanczos stop there too
 
 
 class Grid(NamedTuple):
@@ -60,7 +63,8 @@ def warp_perspective(
             an inverse.
         height: rows of the output, in pixels.
         width: columns of the output, in pixels.
-        interpolation: "nearest", "linear" (2 x 2 pixels), "cubic" (4 x 4, a = -0.75) or "lanczos" (8 x 8).
+        interpolation: "nearest", "linear" (2 x 2 pixels), and for up to 4 channels "cubic" (4 x 4, a = -0.75) and
+            "lanczos" (8 x 8).
         inverse_map: whether `warp` leads from the output to the image, instead of from the image to the output.
         border_mode: what is seen beside the image: "constant" (`border_value`), "replicate" (aaa|abc|ccc),
             "reflect" (cba|abc|cba), "reflect_101" (dcb|abcd|cba) or "wrap" (abc|abc|abc).
@@ -70,29 +74,41 @@ def warp_perspective(
         A tensor like `image` with (H, W) replaced by (height, width), contiguous.
 
     Raises:
-        RuntimeError: an argument is not as said above. The native kernel also looks at the numbers in `warp`, this
-            reference only at shapes, dtypes and names, so that it runs where there are no numbers yet.
+        RuntimeError: an argument is not as said above. Only the native kernel looks at the numbers in `warp`; the
+            reference has to run where there are none yet.
     """
-    _check(image, warp, height, width, interpolation, border_mode, border_value)
-    batch = image.reshape(*(1,) * (image.dim() < 4), *image.shape, *(1,) * (image.dim() == 2))
-    rows, cols, channels = batch.shape[1:]
-    pixels = batch.double()
+    _check_tensors(image, warp)
+    _check_options(height, width, interpolation, border_mode)
+    pixels = image.double()
+    if image.dim() == 2:  # noqa: PLR2004 - (H, W)
+        pixels = pixels[..., None]
+    if image.dim() < 4:  # noqa: PLR2004 - no batch
+        pixels = pixels[None]
+    count, rows, cols, channels = pixels.shape
+    _require(
+        channels <= SCALAR_CHANNELS or interpolation in {"nearest", "linear"},
+        f"interpolation '{interpolation}' takes images of up to 4 channels, got {channels}: warp them in groups, "
+        "such as image.split(4, dim=-1)",
+    )
     border = _border(border_value, channels, image)
-    number = torch.arange(batch.shape[0], device=image.device)[:, None, None]
+    number = torch.arange(count, device=image.device)[:, None, None]
     grid = _grid(warp, height, width, 1 if interpolation == "nearest" else SUBPIXELS, inverse_map)
 
     taps = TAPS[interpolation]
     weights = _weights(interpolation).to(image.device)
-    output = pixels.new_zeros(batch.shape[0], height, width, channels)
+    output = pixels.new_zeros(count, height, width, channels)
     for j in range(taps):
-        y, y_inside = _mirror(grid.y + (j - (taps - 1) // 2), rows, border_mode)
+        y, y_inside = _seen_at(grid.y + (j - (taps - 1) // 2), rows, border_mode)
         for i in range(taps):
-            x, x_inside = _mirror(grid.x + (i - (taps - 1) // 2), cols, border_mode)
+            x, x_inside = _seen_at(grid.x + (i - (taps - 1) // 2), cols, border_mode)
             # OpenCV multiplies the weights of the two axes in float32.
             weight = (weights[grid.y_fraction, j] * weights[grid.x_fraction, i]).double()[..., None]
             seen = torch.where((x_inside & y_inside)[..., None], pixels[number, y, x], border)
             output = output + weight * seen
-    return _rounded(output, image.dtype).reshape(*image.shape[: max(image.dim() - 3, 0)], height, width, *image.shape[2:][-1:])
+    result = _rounded(output, image.dtype)
+    if image.dim() == 2:  # noqa: PLR2004 - (H, W)
+        return result[0, ..., 0]
+    return result if image.dim() == 4 else result[0]  # noqa: PLR2004 - a batch
 
 
 def _grid(warp: Tensor, height: int, width: int, steps: int, inverse_map: bool) -> Grid:  # noqa: FBT001 - private
@@ -101,12 +117,18 @@ def _grid(warp: Tensor, height: int, width: int, steps: int, inverse_map: bool) 
     m = (matrix if inverse_map else _inverse(matrix)).permute(1, 2, 0)[..., None, None]
     x = torch.arange(width, dtype=torch.float64, device=warp.device)
     y = torch.arange(height, dtype=torch.float64, device=warp.device)[:, None]
-    w = m[2, 0] * x + m[2, 1] * y + m[2, 2]
+    # OpenCV adds up from the left edge of blocks of 1024 pixels; where a position lies between two steps, it shows.
+    block = torch.sym_min(width, 1024 // torch.sym_min(16, height))
+    left = x - x.remainder(block)
+
+    def along(row: Tensor) -> Tensor:
+        return (row[0] * left + row[1] * y + row[2]) + row[0] * (x - left)
+
+    w = along(m[2])
     scale = torch.where(w == 0, 0.0, steps / w)
 
     def place(row: Tensor) -> Tensor:
-        position = (row[0] * x + row[1] * y + row[2]) * scale
-        return position.clamp(INT.min, INT.max).round().long()
+        return (along(row) * scale).clamp(INT.min, INT.max).round().to(torch.int64)
 
     x_steps, y_steps = place(m[0]), place(m[1])
     shift = steps.bit_length() - 1
@@ -121,8 +143,9 @@ def _grid(warp: Tensor, height: int, width: int, steps: int, inverse_map: bool) 
 def _inverse(m: Tensor) -> Tensor:
     """The inverses of (N, 3, 3) matrices, as adjugate over determinant (Cramer's rule, which OpenCV uses at 3 x 3)."""
     a, b, c = m.unbind(1)
-    adjugate = torch.stack([torch.linalg.cross(b, c), torch.linalg.cross(c, a), torch.linalg.cross(a, b)], dim=2)
-    return adjugate / (a * torch.linalg.cross(b, c)).sum(1)[:, None, None]
+    columns = [torch.linalg.cross(b, c), torch.linalg.cross(c, a), torch.linalg.cross(a, b)]
+    determinant = (a * columns[0]).sum(1)[:, None, None]
+    return torch.stack(columns, dim=2).mul(1 / determinant)
 
 
 def _weights(interpolation: str) -> Tensor:
@@ -139,11 +162,11 @@ def _weights(interpolation: str) -> Tensor:
         return torch.cat([first, *near, 1 - first - near[0] - near[1]], 1)
     # sinc(d) sinc(d / 4) (Lanczos, a = 4), scaled so that the eight weights sum to one.
     distance = t.double() + torch.arange(3.0, -5.0, -1.0, dtype=torch.float64)
-    window = torch.special.sinc(distance) * torch.special.sinc(distance / 4)
-    return (window / window.sum(1, keepdim=True)).float()
+    window: Tensor = torch.special.sinc(distance) * torch.special.sinc(distance / 4)
+    return window.div(window.sum(1, keepdim=True)).float()
 
 
-def _mirror(position: Tensor, size: int, border_mode: str) -> tuple[Tensor, Tensor]:
+def _seen_at(position: Tensor, size: int, border_mode: str) -> tuple[Tensor, Tensor]:
     """Positions on one axis, brought inside [0, size) as `border_mode` says, and whether they show the image."""
     inside = (position >= 0) & (position < size)
     if border_mode == "wrap":
@@ -160,10 +183,17 @@ def _mirror(position: Tensor, size: int, border_mode: str) -> tuple[Tensor, Tens
 
 def _border(value: Sequence[float] | None, channels: int, image: Tensor) -> Tensor:
     """The border value of every channel as the image's dtype holds it: (C,) float64."""
-    numbers = [float(v) for v in value or (0.0,)]
+    numbers = [0.0] if value is None else list(value)
+    _require(
+        len(numbers) == 1 or len(numbers) == channels <= SCALAR_CHANNELS,
+        "border_value must have one number for all channels, or one for each of up to 4 channels, got "
+        f"{len(numbers)} numbers for {channels} channels",
+    )
     spread = torch.tensor(numbers, dtype=torch.float64, device=image.device).expand(channels)
     if image.dtype.is_floating_point:
         return spread.to(image.dtype).double()
+    for number in numbers:
+        _require(math.isfinite(number), f"border_value of an integer image must be finite, got {number}")
     return _saturated(spread.round(), image.dtype)
 
 
@@ -177,3 +207,60 @@ def _rounded(values: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _saturated(values: Tensor, dtype: torch.dtype) -> Tensor:
     return values.clamp(torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+
+
+def _check_tensors(image: Tensor, warp: Tensor) -> None:
+    _check_dtype(image, "image", DTYPES)
+    shape = tuple(image.shape)
+    _require(len(shape) in {2, 3, 4}, f"image must have shape (H, W), (H, W, C) or (N, H, W, C), got {shape}")
+    is_batch = len(shape) == 4  # noqa: PLR2004 - (N, H, W, C)
+    rows, cols, channels = (*shape[is_batch:], 1)[:3]
+    _require(
+        1 <= rows <= MAX_IMAGE_SIDE and 1 <= cols <= MAX_IMAGE_SIDE,
+        f"image must have 1 to {MAX_IMAGE_SIDE} rows and columns, got shape {shape}",
+    )
+    _require(
+        1 <= channels <= MAX_CHANNELS,
+        f"image must have 1 to {MAX_CHANNELS} channels in its last dimension, got shape {shape}",
+    )
+    _check_dtype(warp, "warp", (torch.float32, torch.float64))
+    warp_shape = tuple(warp.shape)
+    _require(
+        len(warp_shape) in {2, 3} and warp_shape[-2:] == (3, 3),
+        f"warp must have shape (3, 3), or (N, 3, 3) for a batch of N images, got {warp_shape}",
+    )
+    _require(
+        len(warp_shape) == 2 or (is_batch and warp_shape[0] == shape[0]),  # noqa: PLR2004 - (3, 3)
+        "warp must have shape (3, 3), or one matrix for each image of a batch (N, H, W, C), got "
+        f"{warp_shape} for an image of shape {shape}",
+    )
+
+
+def _check_options(height: int, width: int, interpolation: str, border_mode: str) -> None:
+    for name, side in (("height", height), ("width", width)):
+        _require(1 <= side <= MAX_OUTPUT_SIDE, f"{name} must be 1 to {MAX_OUTPUT_SIDE}, got {side}")
+    _check_choice("interpolation", interpolation, TAPS)
+    _require(
+        border_mode != "transparent",
+        "border_mode 'transparent' is refused: it leaves pixels of the output as they were, and this output is "
+        "fresh: use 'constant'",
+    )
+    _check_choice("border_mode", border_mode, BORDER_MODES)
+
+
+def _check_dtype(tensor: Tensor, name: str, wanted: Sequence[torch.dtype]) -> None:
+    *most, last = (str(dtype).removeprefix("torch.") for dtype in wanted)
+    got = str(tensor.dtype).removeprefix("torch.")
+    _require(
+        tensor.dtype in wanted,
+        f"{name} must be {', '.join(most)} or {last}, got {got}: convert it with .to(torch.{most[0]})",
+    )
+
+
+def _check_choice(argument: str, value: str, choices: Iterable[str]) -> None:
+    _require(value in choices, f"{argument} must be one of {', '.join(choices)}, got '{value}'")
+
+
+def _require(holds: bool, message: str) -> None:  # noqa: FBT001 - an assertion of its own kind
+    if not holds:
+        raise RuntimeError(message)

@@ -1,20 +1,16 @@
-"""OpenCV's own warpPerspective, built without PyTorch and called through ctypes: the oracle, and the peer in benchmarks."""
+"""OpenCV's own warpPerspective, without PyTorch, through ctypes: the oracle in tests and the peer in benchmarks."""
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
-import shlex
-import shutil
-import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+import opwright
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +99,8 @@ def _image(tensor: Tensor) -> Image:
 
 @cache
 def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(_build(Path(__file__).with_name("bare.cpp"))))
+    source = Path(__file__).with_name("bare.cpp")
+    library = ctypes.CDLL(str(opwright.load("opencv_bare", [source], packages=["opencv4"])))
     library.bare_warp_perspective.restype = ctypes.c_char_p
     library.bare_warp_perspective.argtypes = [
         ctypes.POINTER(Image),
@@ -116,17 +113,3 @@ def _library() -> ctypes.CDLL:
         ctypes.POINTER(ctypes.c_double),
     ]
     return library
-
-
-def _build(source: Path) -> Path:
-    compiler = shlex.split(os.environ.get("CXX", "g++"))
-    found = subprocess.run(["pkg-config", "--cflags", "opencv4"], capture_output=True, text=True, check=True)
-    flags = [*shlex.split(found.stdout.replace("-I", "-isystem ")), "-std=c++20", "-O2", "-shared", "-fPIC"]
-    command = [*compiler, *flags, "-fvisibility=hidden", str(source), "-lopencv_imgproc", "-lopencv_core"]
-    key = hashlib.sha256(source.read_bytes() + repr(command).encode()).hexdigest()[:16]
-    built = Path(tempfile.gettempdir()) / f"opwright-bare-{os.getuid()}-{key}.so"
-    if not built.exists():
-        partial = built.with_suffix(f".{os.getpid()}")
-        subprocess.run([*command, "-o", str(partial)], check=True)
-        shutil.move(partial, built)
-    return built

@@ -107,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         question.add_argument("--name", required=True)
         question.add_argument("--cuda", choices=("on", "off"))
     folder.add_argument("folder", type=Path)
+    sources.add_argument("--namespace")
     sources.add_argument("--abi")
     sources.add_argument("--package", action="append", default=[])
     sources.add_argument("sources", nargs="+", type=Path)
@@ -121,7 +122,16 @@ def _plan(asked: argparse.Namespace) -> tuple[Plan, list[Path]]:
         files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
         inside = {Path(file) for file in files if file and library.root in Path(file).parents}
         return plan_library(library, Cache(asked.output), cuda=cuda), sorted(inside)
-    return plan_sources(asked.name, asked.sources, abi=asked.abi, packages=asked.package, cuda=cuda), []
+    plan = plan_sources(
+        asked.namespace or asked.name,
+        asked.sources,
+        abi=asked.abi,
+        # Who names a namespace has operators: a TORCH_EXTENSION_NAME in the sources is theirs, not a module's.
+        product="operators" if asked.namespace else None,
+        cuda=cuda,
+        packages=asked.package,
+    )
+    return plan, []
 
 
 def _write(path: Path, values: Mapping[str, list[str]]) -> None:

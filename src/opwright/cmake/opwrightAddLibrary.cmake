@@ -4,7 +4,7 @@
 #       The library that FOLDER/op.py describes. CUDA sources are built where PyTorch is a CUDA build, or as CUDA says.
 #   opwright_add_library(TARGET SOURCES a.cpp b.cu [PACKAGES opencv4] [ABI stable|full] [NAMESPACE ns])
 #       Sources that define their operators themselves. PACKAGES are names that pkg-config knows. ABI is found from
-#       what the sources include unless it is said. NAMESPACE is what TORCH_EXTENSION_NAME stands for.
+#       what the sources include unless it is said. NAMESPACE is what TORCH_EXTENSION_NAME stands for, else TARGET.
 #
 # The result is a shared library, built with the flags that Python's opwright.build uses. A program that links it,
 #   target_link_libraries(program PRIVATE TARGET)
@@ -50,7 +50,7 @@ function(_opwright_ask target)
 
   set(options --name "${target}")
   if(given_NAMESPACE)
-    set(options --name "${given_NAMESPACE}")
+    list(APPEND options --namespace "${given_NAMESPACE}")
   endif()
   if(given_ABI)
     list(APPEND options --abi "${given_ABI}")

@@ -14,10 +14,10 @@
 #pragma once
 
 #include <opwright/box.h>
+#include <opwright/refuse.h>
 #include <opwright/registry.h>
 #include <opwright/schema.h>
 #include <opwright/types.h>
-#include <opwright/verify.h>
 
 #include <cstddef>
 #include <string_view>
@@ -100,11 +100,11 @@ class LibraryBlock {
     template <class Kernel>
     void def(detail::DefinitionText<std::type_identity_t<Kernel>> schema_or_name, Kernel /*kernel*/, const char* key) {
         const std::string_view text = schema_or_name.text;
-        const bool is_name = is_operator_name(text);
+        const bool is_name = detail::is_operator_name(text);
         into_.definitions.push_back(
             {is_name ? detail::infer_schema(text, Kernel::signature) : std::string(text), block_.place});
         into_.implementations.push_back(
-            {is_name ? text : read_schema(text).name, key, &Kernel::call, &Kernel::signature, block_.place});
+            {is_name ? text : detail::read_schema(text).name, key, &Kernel::call, &Kernel::signature, block_.place});
     }
 
     // Only defines: the kernels are registered by OPWRIGHT_IMPL, or from Python.

@@ -5,9 +5,9 @@
 // an exception out of a static initialiser would end the process inside dlopen.
 #pragma once
 
+#include <opwright/compare.h>
 #include <opwright/schema.h>
 #include <opwright/types.h>
-#include <opwright/verify.h>
 #include <torch/csrc/stable/c/shim.h>
 
 #include <cstdint>

@@ -25,6 +25,8 @@ struct text {
     constexpr std::string_view view() const { return {characters, size - 1}; }
 };
 
+namespace detail {
+
 // The types that torch's stable ABI carries. `Other` is every type that it does not carry.
 enum class Base : std::uint8_t {
     Tensor,
@@ -62,8 +64,6 @@ struct Argument {
     Type type;
     std::string_view name;  // empty for a result without a name
 };
-
-namespace detail {
 
 constexpr bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\n';
@@ -175,8 +175,6 @@ class Arguments {
     std::string_view rest_;
 };
 
-}  // namespace detail
-
 // The three parts of a schema, not yet looked into.
 struct Schema {
     std::string_view name;  // with its overload: "name.overload"
@@ -189,25 +187,24 @@ constexpr bool is_operator_name(std::string_view name) {
     int dots = 0;
     bool first = true;
     for (const char c : name) {
-        if (c == '.' ? (first || ++dots > 1) : (!detail::is_word(c) || (first && c >= '0' && c <= '9'))) return false;
+        if (c == '.' ? (first || ++dots > 1) : (!is_word(c) || (first && c >= '0' && c <= '9'))) return false;
         first = c == '.';
     }
     return !first;
 }
 
 constexpr Schema read_schema(std::string_view source) {
-    using detail::find_outside;
     Schema schema;
     const std::size_t open = source.find('(');
     if (open == std::string_view::npos) return schema;
-    schema.name = detail::trimmed(source.substr(0, open));
+    schema.name = trimmed(source.substr(0, open));
     std::string_view rest = source.substr(open + 1);
     const std::size_t close = find_outside(rest, ')');
     if (close == std::string_view::npos) return schema;
     schema.arguments = rest.substr(0, close);
-    rest = detail::trimmed(rest.substr(close + 1));
+    rest = trimmed(rest.substr(close + 1));
     if (!rest.starts_with("->")) return schema;
-    rest = detail::trimmed(rest.substr(2));
+    rest = trimmed(rest.substr(2));
     if (rest.starts_with('(')) {
         const std::size_t end = find_outside(rest.substr(1), ')');
         if (end == std::string_view::npos) return schema;
@@ -219,6 +216,8 @@ constexpr Schema read_schema(std::string_view source) {
     schema.well_formed = is_operator_name(schema.name);
     return schema;
 }
+
+}  // namespace detail
 
 // The schemas of a namespace, when they are known while its sources compile. Generated from op.py:
 //     template <>

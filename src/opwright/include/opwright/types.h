@@ -146,8 +146,6 @@ struct Result {
     static constexpr Type type = Value<Bare>::type;
 };
 
-}  // namespace detail
-
 // What a kernel takes and gives.
 struct Signature {
     const Type* parameters;
@@ -174,4 +172,5 @@ struct Signature {
     }
 };
 
+}  // namespace detail
 }  // namespace opwright OPWRIGHT_HIDDEN

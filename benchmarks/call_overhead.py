@@ -1,0 +1,126 @@
+"""What does a call cost through PyTorch, beside the same OpenCV function called from C++?
+
+    python benchmarks/call_overhead.py [--rounds 40] [--json FILE]
+
+First question: `torch.ops.opencv.warp_perspective` on a 1080p float32 image against bare
+`cv::warpPerspective` into a preallocated Mat, in this process, by the same OpenCV. Both are called in
+turn, round after round; printed are the medians of the times and of the ratios of the rounds.
+
+Second question: the fixed cost of a call, on an 8 x 8 image, beside operators of PyTorch's own that
+take about as many arguments, and beside the bare function.
+
+Every result is compared with OpenCV's own before anything is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+OP = Path(__file__).resolve().parents[1] / "ops" / "warp_perspective"
+WARP = torch.tensor([[0.9, 0.12, 20.0], [-0.08, 1.05, 15.0], [1e-5, 2e-5, 1.0]], dtype=torch.float64)
+CALLS = 2000
+
+
+def opencv_alone() -> ModuleType:
+    """The module that calls OpenCV without PyTorch in between."""
+    spec = importlib.util.spec_from_file_location("bare", OP / "bare" / "bare.py")
+    if spec is None or spec.loader is None:
+        sys.exit(f"{OP / 'bare' / 'bare.py'} is missing")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def large(op: Callable[..., torch.Tensor], bare: ModuleType, rounds: int) -> dict[str, Any]:
+    """1080p float32: the operator against the bare function, in turn."""
+    image = torch.rand(1080, 1920)
+    output = torch.empty(1080, 1920)
+    if not torch.equal(op(image, WARP, 1080, 1920), bare.warp_perspective(image, WARP, 1080, 1920)):
+        sys.exit("the operator and OpenCV alone differ: no time of theirs means anything")
+    ours, theirs = [], []
+    for number in range(rounds + 3):
+        started = time.perf_counter()
+        op(image, WARP, 1080, 1920)
+        op_s = time.perf_counter() - started
+        (bare_s,) = bare.time_warp_perspective(image, WARP, output, 1)
+        if number >= 3:  # noqa: PLR2004  the first rounds warm caches and threads
+            ours.append(op_s)
+            theirs.append(bare_s)
+    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+    return {"op_s": ours, "bare_s": theirs, "ratio_median": statistics.median(ratios)}
+
+
+def per_call(call: Callable[[], Any], rounds: int) -> list[float]:
+    """Microseconds of one call: each entry is the mean of a row of calls."""
+    for _ in range(CALLS):
+        call()
+    means = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        for _ in range(CALLS):
+            call()
+        means.append((time.perf_counter() - started) / CALLS * 1e6)
+    return means
+
+
+def small(op: Callable[..., torch.Tensor], bare: ModuleType, rounds: int) -> dict[str, list[float]]:
+    """8 x 8: the fixed cost, beside stock operators."""
+    image, eye = torch.rand(8, 8), torch.eye(3, dtype=torch.float64)
+    output = torch.empty(8, 8)
+    if not torch.equal(op(image, eye, 8, 8), image):
+        sys.exit("the identity warp changes the image: no time means anything")
+    nchw, grid = image[None, None], torch.zeros(1, 8, 8, 2)
+    resize, sample = torch.ops.aten.upsample_bilinear2d, torch.ops.aten.grid_sampler
+    bare_us = [seconds * 1e6 for seconds in bare.time_warp_perspective(image, eye, output, CALLS)]
+    return {
+        "torch.ops.opencv.warp_perspective": per_call(lambda: op(image, eye, 8, 8), rounds),
+        "torch.ops.aten.grid_sampler (5 arguments)": per_call(lambda: sample(nchw, grid, 0, 0, False), rounds),  # noqa: FBT003
+        "torch.ops.aten.upsample_bilinear2d (5 arguments)": per_call(
+            lambda: resize(nchw, [8, 8], False, None, None),  # noqa: FBT003  aten takes it by position
+            rounds,
+        ),
+        "cv::warpPerspective, bare, in C++": bare_us,
+    }
+
+
+def main() -> None:
+    """Compare, time, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=40, help="rounds of each measurement")
+    parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
+    asked = parser.parse_args()
+    opwright.open(OP)
+    op, bare = torch.ops.opencv.warp_perspective, opencv_alone()
+    print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads, {os.cpu_count()} processors")
+    big = large(op, bare, asked.rounds)
+    print(
+        f"1080p float32: operator {statistics.median(big['op_s']) * 1e3:.3f} ms, "
+        f"OpenCV alone {statistics.median(big['bare_s']) * 1e3:.3f} ms, ratio {big['ratio_median']:.3f}"
+    )
+    costs = small(op, bare, asked.rounds)
+    print("8 x 8, one call:")
+    for row, times in costs.items():
+        print(f"{statistics.median(times):8.2f} µs  {row}  (min {min(times):.2f})")
+    if asked.json:
+        Path(asked.json).write_text(json.dumps({"1080p": big, "8x8_us": costs}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Builds that several tests share: headers with the compiler alone, and whole projects with CMake."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+import torch
+from filelock import FileLock
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HEADERS = Path(__file__).parents[2] / "src/opwright/include"
+TORCH = Path(torch.__file__).parent
+COMPILE = (
+    *("g++", "-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique"),
+    *("-Wall", "-Wextra", "-Werror", "-DTORCH_TARGET_VERSION=0x020b000000000000"),
+    *("-isystem", str(TORCH / "include"), "-I", str(HEADERS)),
+)
+LINK = (
+    *("-shared", f"-L{TORCH / 'lib'}", f"-Wl,-rpath,{TORCH / 'lib'}"),
+    *("-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10", "-Wl,--as-needed"),
+)
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    # Messages are read by tests: in English, with plain quotes.
+    environment = {**os.environ, "LC_ALL": "C"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+def _written(folder: Path, texts: tuple[str, ...]) -> list[str]:
+    """Writes each text to a file of its own, named by what is in it, and returns the paths."""
+    paths = []
+    for text in texts:
+        path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.cpp"
+        path.write_text(text)
+        paths.append(str(path))
+    return paths
+
+
+@pytest.fixture(scope="session")
+def compile_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Returns a function that makes one shared object of one or more C++ texts; each combination is built once."""
+    folder = tmp_path_factory.mktemp("libraries")
+
+    def compile_library(*sources: str) -> Path:
+        paths = _written(folder, sources)
+        library = folder / f"lib{hashlib.sha256(' '.join(paths).encode()).hexdigest()[:16]}.so"
+        if not library.exists():
+            done = _run(*COMPILE, *paths, "-o", str(library), *LINK)
+            assert done.returncode == 0, done.stderr
+        return library
+
+    return compile_library
+
+
+@pytest.fixture(scope="session")
+def compiler_refuses(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Returns a function that compiles a C++ text that must not compile, and returns what the compiler said."""
+    folder = tmp_path_factory.mktemp("refused")
+
+    def compiler_refuses(source: str, *, compiler: str = "g++") -> str:
+        flags = [flag for flag in COMPILE[1:] if compiler == "g++" or flag != "-fno-gnu-unique"]
+        done = _run(compiler, *flags, "-fsyntax-only", *_written(folder, (source,)))
+        assert done.returncode != 0, f"this compiles:\n{source}"
+        return done.stderr
+
+    return compiler_refuses
+
+
+class BuildOnce(Protocol):
+    """Gives the folder that `make` filled, once a session, by whichever worker came first."""
+
+    def __call__(self, name: str, make: Callable[[Path], None]) -> Path: ...
+
+
+class Cmake(Protocol):
+    """Configures `source` in `build` as a user of opwright does, builds it too unless told not to."""
+
+    def __call__(
+        self, source: Path, build: Path, *options: str, only_configure: bool = False, **environment: str
+    ) -> subprocess.CompletedProcess[str]: ...
+
+
+@pytest.fixture(scope="session")
+def build_once(tmp_path_factory: pytest.TempPathFactory) -> BuildOnce:
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent  # each worker has a folder of its own; this one is the session's
+
+    def once(name: str, make: Callable[[Path], None]) -> Path:
+        folder = base / name
+        done = folder / ".done"
+        with FileLock(base / f"{name}.lock"):
+            if not done.exists():
+                folder.mkdir(exist_ok=True)
+                make(folder)
+                done.touch()
+        return folder
+
+    return once
+
+
+@pytest.fixture(scope="session")
+def cmake() -> Cmake:
+    def run(
+        source: Path, build: Path, *options: str, only_configure: bool = False, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        found = (f"-DCMAKE_PREFIX_PATH={opwright.cmake_prefix_path()}", f"-DOPWRIGHT_PYTHON={sys.executable}")
+        configure = ["cmake", "-S", str(source), "-B", str(build), *found, *options]
+        make = ["cmake", "--build", str(build), "--parallel", os.environ.get("MAX_JOBS", "2")]
+        for command in (configure, make):
+            done = subprocess.run(
+                command,
+                check=False,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **environment},
+            )
+            if done.returncode != 0 or only_configure:
+                break
+        return done
+
+    return run

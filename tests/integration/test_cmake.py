@@ -1,0 +1,306 @@
+"""find_package(opwright) and opwright_add_library, and plain find_package(Torch) beside them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+
+import opwright
+from opwright.builder.compile import compose
+from opwright.builder.plan import plan_sources
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import BuildOnce, Cmake
+
+pytestmark = pytest.mark.needs("cmake")
+
+TUTORIAL_STYLE = Path(__file__).parents[1] / "packages" / "tutorial_style"
+
+STABLE = """
+#include <opwright/op.h>
+int64_t twice(int64_t x) { return 2 * x; }
+OPWRIGHT_LIBRARY(%s, m) { m.def("twice", OPWRIGHT_FN(twice)); }
+"""
+FULL = """
+#include <torch/library.h>
+int64_t twice(int64_t x) { return 2 * x; }
+TORCH_LIBRARY(TORCH_EXTENSION_NAME, m) { m.def("twice", &twice); }
+"""
+DESCRIBED = """
+import opwright
+library = opwright.Library("described", sources=["kernel.cpp"])
+
+@library.op
+def twice(x: int) -> int:
+    return 2 * x
+"""
+KERNEL = """
+#include <opwright/op.h>
+int64_t twice(int64_t x) { return 2 * x; }
+OPWRIGHT_IMPL(described, CompositeExplicitAutograd, m) { m.impl("twice", OPWRIGHT_FN(twice)); }
+"""
+HEAD = "cmake_minimum_required(VERSION 3.18)\nproject(test_cmake LANGUAGES CXX)\n"
+# Three programs that call nothing: one links the target, one what the target builds, one through a static library.
+PROJECT = f"""{HEAD}
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_EXE_LINKER_FLAGS "-Wl,--as-needed")
+find_package(opwright 0.1 REQUIRED)
+find_package(Torch REQUIRED)
+
+opwright_add_library(alone SOURCES alone.cpp)
+opwright_add_library(whole SOURCES whole.cpp NAMESPACE named)
+opwright_add_library(folder described)
+install(TARGETS alone DESTINATION lib)
+
+add_executable(kept main.cpp)
+target_link_libraries(kept PRIVATE ${{TORCH_LIBRARIES}} alone whole folder)
+add_executable(lost main.cpp)
+target_link_libraries(lost PRIVATE ${{TORCH_LIBRARIES}} $<TARGET_FILE:alone>)
+add_dependencies(lost alone)
+add_library(between STATIC main.cpp)
+target_link_libraries(between PRIVATE alone)
+add_executable(through main.cpp)
+target_link_libraries(through PRIVATE between ${{TORCH_LIBRARIES}})
+"""
+FILES = {
+    "CMakeLists.txt": PROJECT,
+    "alone.cpp": STABLE % "alone",
+    "whole.cpp": FULL,
+    "described/op.py": DESCRIBED,
+    "described/kernel.cpp": KERNEL,
+    "main.cpp": "int main() {}",
+}
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def dynamic(path: Path, kind: str) -> list[str]:
+    """What an ELF file's dynamic section says of `kind`, such as `needed` or `runpath`."""
+    with path.open("rb") as file:
+        section = ELFFile(file).get_section_by_name(".dynamic")
+        assert isinstance(section, DynamicSection)
+        return [getattr(tag, kind) for tag in section.iter_tags() if hasattr(tag, kind)]
+
+
+def in_python(library: Path, expression: str) -> str:
+    """What `expression` is in a new Python that has opened `library`."""
+    script = f"import torch; torch.ops.load_library({str(library)!r}); print({expression})"
+    return subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def project(build_once: BuildOnce, cmake: Cmake) -> Path:
+    """The build folder of the project above. There is a space in its name."""
+
+    def make(folder: Path) -> None:
+        built = cmake(write(folder, FILES), folder / "the build")
+        assert built.returncode == 0, built.stdout
+
+    folder = build_once("cmake", make)
+    return folder / "the build"
+
+
+@pytest.mark.parametrize(
+    ("target", "call"), [("alone", "alone.twice"), ("whole", "named.twice"), ("folder", "described.twice")]
+)
+def test_each_form_of_library_registers_its_operators(project: Path, target: str, call: str) -> None:
+    assert in_python(project / f"lib{target}.so", f"torch.ops.{call}(21)") == "42"
+
+
+def test_a_program_keeps_what_it_links_under_a_global_as_needed(project: Path) -> None:
+    assert {"libalone.so", "libwhole.so", "libfolder.so"} <= set(dynamic(project / "kept", "needed"))
+    assert "libalone.so" in dynamic(project / "through", "needed")
+
+
+def test_plain_linking_loses_the_library_that_the_target_keeps(project: Path) -> None:
+    assert "libalone.so" not in dynamic(project / "lost", "needed")
+
+
+def test_a_program_finds_its_libraries_when_it_runs(project: Path) -> None:
+    assert subprocess.run([project / "kept"], check=False).returncode == 0
+    assert subprocess.run([project / "through"], check=False).returncode == 0
+
+
+def test_an_installed_library_holds_no_paths_of_the_machine_that_built_it(project: Path, tmp_path: Path) -> None:
+    assert dynamic(project / "libalone.so", "runpath")
+    install = ["cmake", "--install", str(project), "--prefix", str(tmp_path)]
+    subprocess.run(install, check=True, capture_output=True)
+    assert dynamic(tmp_path / "lib" / "libalone.so", "runpath") == []
+    assert in_python(tmp_path / "lib" / "libalone.so", "torch.ops.alone.twice(4)") == "8"
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "abi"), [("alone", "alone.cpp", "stable"), ("named", "whole.cpp", "full")]
+)
+def test_cmake_compiles_with_the_flags_that_python_compiles_with(
+    project: Path, target: str, source: str, abi: str
+) -> None:
+    plan = plan_sources(target, [project.parent / source], product="operators")
+    assert plan.abi == abi
+    (unit,) = compose(plan).units
+    commands = json.loads((project / "compile_commands.json").read_text())
+    (command,) = [shlex.split(entry["command"]) for entry in commands if entry["file"] == str(unit.source)]
+    # In the same order, the standard apart: CMake writes it last.
+    standard, *flags = unit.command[1:]
+    assert [word for word in command if word.startswith("-std=")] == [standard]
+    at = 0
+    for flag in flags:
+        at = command.index(flag, at)
+    assert ("-fvisibility=hidden" in command) == (abi == "stable")
+
+
+def test_a_changed_op_py_configures_and_builds_anew(tmp_path: Path, cmake: Cmake) -> None:
+    write(
+        tmp_path, {**FILES, "CMakeLists.txt": f"{HEAD}find_package(opwright)\nopwright_add_library(folder described)"}
+    )
+    built = cmake(tmp_path, tmp_path / "build")
+    assert built.returncode == 0, built.stdout
+    library = tmp_path / "build" / "libfolder.so"
+    assert in_python(library, "torch.ops.described.twice.default._schema") == "described::twice(SymInt x) -> SymInt"
+    edited = DESCRIBED.replace("x: int", "number: int").replace("2 * x", "2 * number")
+    (tmp_path / "described" / "op.py").write_text(edited)
+    rebuild = ["cmake", "--build", str(tmp_path / "build")]
+    subprocess.run(rebuild, check=True, capture_output=True)
+    assert in_python(library, "torch.ops.described.twice.default._schema") == (
+        "described::twice(SymInt number) -> SymInt"
+    )
+
+
+@pytest.mark.needs("opencv")
+def test_sources_of_both_styles_build_with_find_package_torch_alone(tmp_path: Path) -> None:
+    import torch.utils  # noqa: PLC0415  only here; importing torch takes a second
+
+    text = f"""{HEAD}
+        add_subdirectory("{TUTORIAL_STYLE}" tutorial_style)
+        find_package(Torch REQUIRED)
+        add_library(by_hand SHARED by_hand.cpp)
+        target_compile_features(by_hand PRIVATE cxx_std_20)
+        target_include_directories(by_hand PRIVATE "{opwright.include_path()}")
+        target_link_libraries(by_hand PRIVATE ${{TORCH_LIBRARIES}})
+    """
+    write(tmp_path, {"CMakeLists.txt": text, "by_hand.cpp": STABLE % "by_hand"})
+    build = tmp_path / "build"
+    prefix = f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}"
+    for command in (["cmake", "-S", str(tmp_path), "-B", str(build), prefix], ["cmake", "--build", str(build)]):
+        subprocess.run(command, check=True, capture_output=True)
+    assert in_python(build / "libby_hand.so", "torch.ops.by_hand.twice(21)") == "42"
+    warped = "torch.ops.my_ops.warp_perspective(torch.ones(4, 8), torch.eye(3)).sum(1).tolist()"
+    library = build / "tutorial_style" / "libtutorial_style.so"
+    assert in_python(library, warped) == "[8.0, 8.0, 8.0, 8.0, 0.0, 0.0, 0.0, 0.0]"
+
+
+@pytest.mark.needs("nvcc")
+def test_cuda_sources_are_compiled_by_nvcc_where_there_are_some(tmp_path: Path, cmake: Cmake) -> None:
+    kernel = """
+        #ifndef USE_CUDA
+        #error "USE_CUDA is not defined"
+        #endif
+        #include <opwright/op.h>
+        __global__ void nothing() {}
+        int64_t launch(int64_t x) { nothing<<<1, 1>>>(); return x; }
+        OPWRIGHT_LIBRARY(gpu, m) { m.def("launch", OPWRIGHT_FN(launch)); }
+    """
+    text = f"{HEAD}find_package(opwright REQUIRED)\nopwright_add_library(gpu SOURCES kernel.cu)"
+    built = cmake(write(tmp_path, {"CMakeLists.txt": text, "kernel.cu": kernel}), tmp_path / "build")
+    assert built.returncode == 0, built.stdout
+    assert "warning" not in built.stdout
+    needed = dynamic(tmp_path / "build" / "libgpu.so", "needed")
+    # libtorch.so calls nothing here, and is what brings in the CUDA half of PyTorch.
+    assert "libtorch.so" in needed
+    assert [name for name in needed if name.startswith("libcudart.so")]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("folder", "opwright_add_library(folder): expected opwright_add_library(TARGET FOLDER"),
+        ("folder described other", "opwright_add_library(folder;described;other): expected"),
+        ("folder described PACKAGES opencv4", "expected opwright_add_library(TARGET FOLDER"),
+        ("folder elsewhere", "elsewhere holds no operator library: expected an op.py"),
+        ("alone SOURCES alone.c", "alone.c is neither C++ nor CUDA"),
+        ("alone SOURCES nowhere.cpp", "nowhere.cpp is not there"),
+        ("alone SOURCES alone.cpp ABI newest", "abi='newest' is unknown: expected 'stable' or 'full'"),
+        ("alone SOURCES alone.cpp PACKAGES no_such_thing", "the package 'no_such_thing' is not installed"),
+        ("module SOURCES module.cpp", "module binds a Python module, and opwright_add_library builds operators"),
+        ("gpu SOURCES alone.cu", "$CUDA_HOME names /nowhere/bin/nvcc, which is not a program"),
+    ],
+)
+def test_what_cannot_be_added_is_an_error_of_cmakes(tmp_path: Path, cmake: Cmake, call: str, message: str) -> None:
+    text = f"{HEAD}find_package(opwright REQUIRED)\nopwright_add_library({call})"
+    module = "#include <torch/extension.h>\nPYBIND11_MODULE(module, m) {}"
+    write(tmp_path, {**FILES, "CMakeLists.txt": text, "alone.cu": "", "module.cpp": module})
+    done = cmake(tmp_path, tmp_path / "build", only_configure=True, CUDA_HOME="/nowhere", CUDACXX="")
+    assert done.returncode != 0
+    assert "CMake Error" in done.stdout
+    assert message in " ".join(done.stdout.split())
+
+
+def test_whole_api_sources_are_refused_for_another_pytorch_than_the_projects(tmp_path: Path, cmake: Cmake) -> None:
+    text = f"""{HEAD}
+        find_package(opwright REQUIRED)
+        set(TORCH_INSTALL_PREFIX "/opt/other_torch")
+        opwright_add_library(alone SOURCES alone.cpp)
+        message(STATUS "the stable ABI is fine")
+        opwright_add_library(whole SOURCES whole.cpp NAMESPACE named)
+    """
+    done = cmake(write(tmp_path, {**FILES, "CMakeLists.txt": text}), tmp_path / "build", only_configure=True)
+    assert done.returncode != 0
+    assert "the stable ABI is fine" in done.stdout
+    assert "but this project has found the one in /opt/other_torch" in " ".join(done.stdout.split())
+
+
+def script(tmp_path: Path, text: str, *options: str) -> str:
+    """What CMake says of a script: no project, no compiler."""
+    file = tmp_path / "script.cmake"
+    file.write_text(f'list(APPEND CMAKE_PREFIX_PATH "{opwright.cmake_prefix_path()}")\n{text}\n')
+    command = ["cmake", *options, "-P", str(file)]
+    done = subprocess.run(command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("version", "found"), [("0.1", True), (opwright.__version__, True), ("0.0.9", False), ("0.9", False), ("1", False)]
+)
+def test_a_version_is_found_within_its_series(tmp_path: Path, version: str, found: bool) -> None:
+    text = f'find_package(opwright {version})\nmessage("found: ${{opwright_FOUND}} ${{opwright_VERSION}}")'
+    said = script(tmp_path, text, f"-DOPWRIGHT_PYTHON={sys.executable}")
+    assert (f"found: 1 {opwright.__version__}" in said or f"found: TRUE {opwright.__version__}" in said) == found
+
+
+def test_without_a_python_that_has_it_the_error_says_what_was_tried(tmp_path: Path) -> None:
+    said = script(tmp_path, "find_package(opwright REQUIRED)", "-DOPWRIGHT_PYTHON=/nowhere/python")
+    assert "Name it with -DOPWRIGHT_PYTHON=<path to python>. Tried: /nowhere/python: No such file" in said
+
+
+def test_a_python_with_another_opwright_is_not_taken(tmp_path: Path) -> None:
+    ours = Path(opwright.cmake_prefix_path())
+    shutil.copytree(ours, tmp_path / "opwright" / "cmake")
+    shutil.copy(ours.parent / "__init__.py", tmp_path / "opwright")
+    text = f'find_package(opwright REQUIRED PATHS "{tmp_path}/opwright/cmake" NO_DEFAULT_PATH)'
+    said = script(tmp_path, text, f"-DOPWRIGHT_PYTHON={sys.executable}")
+    assert f"it has another opwright, {ours}" in said
+
+
+def test_find_package_torch_finds_the_pytorch_of_that_python(tmp_path: Path) -> None:
+    text = """
+        find_package(opwright REQUIRED)
+        find_path(found TorchConfig.cmake PATH_SUFFIXES share/cmake/Torch)
+        message("${found}")
+    """
+    said = script(tmp_path, text, f"-DOPWRIGHT_PYTHON={sys.executable}")
+    assert said.endswith("torch/share/cmake/Torch")

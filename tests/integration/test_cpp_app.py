@@ -1,0 +1,347 @@
+"""The C++ application: saved models with custom operators, run without Python; each failure is one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import BuildOnce, Cmake
+
+pytestmark = pytest.mark.needs("cmake", "opencv")
+
+ROOT = Path(__file__).parents[2]
+# The application as it is, in a project that makes life hard for libraries that nobody calls; and further libraries.
+PROJECT = f"""
+cmake_minimum_required(VERSION 3.18)
+project(test_cpp_app LANGUAGES CXX)
+set(CMAKE_EXE_LINKER_FLAGS "-Wl,--as-needed")
+add_subdirectory("{ROOT}/examples/cpp_app" app)
+opwright_add_library(pair SOURCES pair.cpp)
+opwright_add_library(classic SOURCES classic.cpp)
+"""
+PAIR = """
+#include <opwright/op.h>
+int64_t twice(int64_t x) { return 2 * x; }
+OPWRIGHT_LIBRARY(pair, m) { m.def("twice", OPWRIGHT_FN(twice)); }
+"""
+CLASSIC = """
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+at::Tensor negated(const at::Tensor& x) { return -x; }
+TORCH_LIBRARY(classic, m) { m.def("negated", &negated); }
+"""
+# In a process of its own: namespaces are taken for as long as a process lives.
+MODELS = """
+import sys
+import torch
+from torch import Tensor
+
+for library in sys.argv[1:]:
+    torch.ops.load_library(library)
+
+def warped(x: Tensor, y: Tensor) -> Tensor:
+    if bool(x[0][0] == 42):
+        z = 5
+    else:
+        z = 10
+    x = torch.ops.opencv.warp_perspective(x, torch.eye(3), 8, 8)
+    return (x.matmul(y) + z).relu()
+
+def doubled(x: Tensor, n: int) -> Tensor:
+    return torch.ops.classic.negated(x) * torch.ops.pair.twice(n)
+
+def nested(x: Tensor, y: Tensor):
+    return [x, x + 1], (y, x)
+
+def a_dict(x: Tensor, y: Tensor):
+    return {"x": x}
+
+def raises(x: Tensor, y: Tensor) -> Tensor:
+    if x.dim() == 2:
+        raise ValueError("x is\\nflat")
+    return x
+
+torch.manual_seed(0)
+x, y = torch.randn(4, 8), torch.randn(8, 5)
+x42 = x.clone()
+x42[0][0] = 42
+for function in (warped, doubled, nested, a_dict, raises):
+    torch.jit.script(function).save(f"{function.__name__}.pt")
+torch.jit.trace(warped, (x, y)).save("traced.pt")
+for model in ("warped", "traced"):
+    for name, inputs in {"inputs": [x, y], "inputs_42": [x42, y]}.items():
+        torch.save(inputs, f"{name}.pt")
+        torch.save(torch.jit.load(f"{model}.pt")(*inputs), f"{model}_{name}.pt")
+torch.save((x, 3), "tensor_and_int.pt")
+torch.save([x], "one.pt")
+torch.save([x, y, y], "three.pt")
+torch.save([x, "y"], "text.pt")
+torch.save([x, torch.randn(3, 3)], "wrong_shape.pt")
+torch.save([x.half(), y], "half_precision.pt")
+torch.save({"x": x}, "dict.pt")
+"""
+
+
+@dataclass(frozen=True)
+class App:
+    """The built programs, the libraries, and models with their inputs beside them."""
+
+    build: Path
+    models: Path
+
+    @property
+    def warp(self) -> Path:
+        return self.build / "app" / "libwarp_perspective.so"
+
+    @property
+    def pair(self) -> Path:
+        return self.build / "libpair.so"
+
+    @property
+    def classic(self) -> Path:
+        return self.build / "libclassic.so"
+
+    def __call__(self, program: str, *arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.build / "app" / program, *arguments],
+            cwd=self.models,
+            env={**os.environ, **env},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+
+
+@pytest.fixture(scope="session")
+def app(build_once: BuildOnce, cmake: Cmake) -> App:
+    def make(folder: Path) -> None:
+        for name, text in {"CMakeLists.txt": PROJECT, "pair.cpp": PAIR, "classic.cpp": CLASSIC}.items():
+            (folder / name).write_text(text)
+        built = cmake(folder, folder / "build")
+        assert built.returncode == 0, built.stdout
+        models = folder / "models"
+        models.mkdir(exist_ok=True)
+        (models / "make.py").write_text(MODELS)
+        made = App(folder / "build", models)
+        subprocess.run([sys.executable, "make.py", made.warp, made.pair, made.classic], cwd=models, check=True)
+        (models / "text_file.pt").write_text("not a model")
+        model = (models / "warped.pt").read_bytes()
+        (models / "cut_off.pt").write_bytes(model[: len(model) // 2])
+        (models / "junk.so").write_text("not a library")
+        (models / "folder").mkdir(exist_ok=True)
+        for library in (made.warp, made.classic):
+            shutil.copy(library, models / f"other_{library.name}")
+
+    folder = build_once("cpp_app", make)
+    return App(folder / "build", folder / "models")
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    """What a failed program said: one line, and nothing of how C++ ends."""
+    assert done.stderr.endswith("\n"), done
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    assert not re.search(r"terminate|frame #|Traceback|what\(\)", lines[0])
+    return lines[0]
+
+
+def needed(program: Path) -> list[str]:
+    with program.open("rb") as file:
+        dynamic = ELFFile(file).get_section_by_name(".dynamic")
+        assert isinstance(dynamic, DynamicSection)
+        return [str(getattr(tag, "needed")) for tag in dynamic.iter_tags("DT_NEEDED")]  # noqa: B009  its stubs lack it
+
+
+@pytest.mark.parametrize("inputs", ["inputs", "inputs_42"])
+@pytest.mark.parametrize("model", ["warped", "traced"])
+@pytest.mark.parametrize("way", ["linked", "opened"])
+def test_a_model_gives_in_cpp_what_it_gives_in_python_to_the_last_bit(
+    app: App, tmp_path: Path, way: str, model: str, inputs: str
+) -> None:
+    out = tmp_path / "out.pt"
+    library = ["--library", str(app.warp)] if way == "opened" else []
+    done = app(f"run_{way}", f"{model}.pt", f"{inputs}.pt", "--output", out, *library)
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = torch.load(app.models / f"{model}_{inputs}.pt", weights_only=True)
+    result = torch.load(out, weights_only=True)
+    assert result.shape == (8, 5)
+    assert torch.equal(result, expected)
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_control_flow_is_scripted_and_not_traced(app: App) -> None:
+    def load(name: str) -> torch.Tensor:
+        result = torch.load(app.models / f"{name}.pt", weights_only=True)
+        assert isinstance(result, torch.Tensor)
+        return result
+
+    # Rows 4 to 7 of the warped image are empty: what is left there is z, which 42 in the corner makes 5.
+    assert load("warped_inputs")[4:].eq(10).all()
+    assert load("warped_inputs_42")[4:].eq(5).all()
+
+
+def test_several_libraries_of_both_abis_are_opened_together(app: App, tmp_path: Path) -> None:
+    libraries = ("--library", app.pair, f"--library={app.classic}")
+    done = app("run_opened", "doubled.pt", "tensor_and_int.pt", *libraries, "--output", tmp_path / "out.pt")
+    assert (done.returncode, done.stderr) == (0, "")
+    x, n = torch.load(app.models / "tensor_and_int.pt", weights_only=True)
+    assert torch.equal(torch.load(tmp_path / "out.pt", weights_only=True), -x * 2 * n)
+
+
+def test_a_linked_program_opens_further_libraries_and_the_linked_one_once_more(app: App) -> None:
+    libraries = ("--library", app.pair, "--library", app.classic, "--library", app.warp)
+    assert app("run_linked", "doubled.pt", "tensor_and_int.pt", *libraries).returncode == 0
+    assert app("run_linked", "warped.pt", "inputs.pt", *libraries).returncode == 0
+
+
+def test_lists_and_tuples_are_written_as_tuples(app: App, tmp_path: Path) -> None:
+    done = app("run_opened", "nested.pt", "inputs.pt", "--output", tmp_path / "out.pt")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["Float [4, 8]", "Float [4, 8]", "Float [8, 5]", "Float [4, 8]"]
+    x, y = torch.load(app.models / "inputs.pt", weights_only=True)
+    (x_out, x_plus_one), (y_out, x_again) = torch.load(tmp_path / "out.pt", weights_only=True)
+    assert torch.equal(x_out, x)
+    assert torch.equal(x_plus_one, x + 1)
+    assert torch.equal(y_out, y)
+    assert torch.equal(x_again, x)
+
+
+def test_repeat_prints_one_json_line_with_the_median(app: App) -> None:
+    done = app("run_linked", "warped.pt", "inputs.pt", "--repeat", "7")
+    shape, measured = done.stdout.splitlines()
+    assert shape == "Float [8, 5]"
+    found = json.loads(measured)
+    assert found.keys() == {"runs", "median_ms"}
+    assert found["runs"] == 7
+    assert found["median_ms"] > 0
+
+
+def test_help_is_no_failure(app: App) -> None:
+    done = app("run_opened", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "message"),
+    [
+        ("", 2, "usage: MODEL.pt INPUTS.pt"),
+        ("warped.pt", 2, "usage: MODEL.pt INPUTS.pt"),
+        ("warped.pt inputs.pt more.pt", 2, "usage: MODEL.pt INPUTS.pt"),
+        ("warped.pt inputs.pt --fast", 2, "'--fast' is unknown or lacks its value; usage: "),
+        ("warped.pt inputs.pt --library", 2, "'--library' is unknown or lacks its value; usage: "),
+        ("warped.pt inputs.pt --repeat 0", 2, "--repeat takes a whole number from 1 on, not '0'"),
+        ("warped.pt inputs.pt --repeat 9x", 2, "--repeat takes a whole number from 1 on, not '9x'"),
+        ("warped.pt inputs.pt --repeat 99999999999", 2, "a whole number from 1 on, not '99999999999'"),
+        ("nowhere.pt inputs.pt", 3, "model nowhere.pt is not there"),
+        ("folder inputs.pt", 3, "model folder is a folder"),
+        ("warped.pt nowhere.pt", 3, "inputs nowhere.pt is not there"),
+        ("warped.pt inputs.pt --library nowhere.so", 3, "library nowhere.so is not there"),
+        ("text_file.pt inputs.pt", 4, "model text_file.pt cannot be read: .*not a ZIP archive"),
+        ("cut_off.pt inputs.pt", 4, "model cut_off.pt cannot be read: .*failed finding central directory"),
+        ("inputs.pt inputs.pt", 4, r"model inputs.pt cannot be read: .*constants\.pkl"),
+        (
+            "doubled.pt tensor_and_int.pt",
+            5,
+            r"model doubled\.pt needs the operator classic::negated, which no .*: name its library .*add_library",
+        ),
+        ("warped.pt text_file.pt", 6, "inputs text_file.pt cannot be read: .*not a ZIP archive"),
+        ("warped.pt cut_off.pt", 6, "inputs cut_off.pt cannot be read: "),
+        ("warped.pt warped.pt", 6, "inputs warped.pt cannot be read: "),
+        ("warped.pt dict.pt", 6, "inputs dict.pt hold one GenericDict; expected a list with one entry per argument"),
+        ("warped.pt one.pt", 7, r"do not fit the model: forward\(\) is missing value for argument 'y'"),
+        ("warped.pt three.pt", 7, r"do not fit the model: Expected at most 3 argument\(s\)"),
+        ("warped.pt text.pt", 7, "do not fit the model: .*type 'Tensor' for argument 'y' but instead found type 'str'"),
+        ("warped.pt inputs.pt --library junk.so", 8, r"library junk\.so does not load: .*junk\.so"),
+        ("warped.pt wrong_shape.pt", 10, r"the model failed .*shapes cannot be multiplied \(8x8 and 3x3\)"),
+        ("warped.pt half_precision.pt", 10, "the model failed .*image must be .*, got float16"),
+        ("raises.pt inputs.pt", 10, "the model failed .*ValueError: x is$"),
+        ("a_dict.pt inputs.pt --output out.pt", 11, "the model returned one GenericDict, which cannot be written: let"),
+        ("warped.pt inputs.pt --output nowhere/out.pt", 11, r"output nowhere/out\.pt cannot be written"),
+        ("warped.pt inputs.pt --output folder", 11, "output folder cannot be written"),
+    ],
+)
+def test_bad_input_gets_one_line_and_an_exit_code(app: App, arguments: str, exit_code: int, message: str) -> None:
+    before = sorted(app.models.rglob("*"))
+    done = app("run_linked", *arguments.split())
+    line = one_line(done)
+    assert line.startswith("run_linked: ")
+    assert re.search(message, line), line
+    assert done.returncode == exit_code
+    assert sorted(app.models.rglob("*")) == before
+
+
+def test_a_program_without_the_operators_library_names_the_operator(app: App) -> None:
+    done = app("run_opened", "traced.pt", "inputs.pt")
+    assert done.returncode == 5
+    assert "model traced.pt needs the operator opencv::warp_perspective, which no library" in one_line(done)
+
+
+def test_opening_a_library_whose_namespace_is_linked_is_refused(app: App) -> None:
+    done = app("run_linked", "warped.pt", "inputs.pt", "--library", "other_libwarp_perspective.so")
+    assert done.returncode == 9
+    assert re.search(
+        r"library other_libwarp_perspective\.so was refused: the namespace 'opencv' .* is taken", one_line(done)
+    )
+
+
+def test_opening_a_library_whose_namespace_is_opened_is_refused(app: App) -> None:
+    libraries = ("--library", app.warp, "--library", "other_libwarp_perspective.so")
+    done = app("run_opened", "warped.pt", "inputs.pt", *libraries)
+    assert done.returncode == 9
+    assert re.search(
+        r"library other_libwarp_perspective\.so was refused: the namespace 'opencv' .* is taken", one_line(done)
+    )
+
+
+def test_a_second_torch_library_of_a_namespace_is_refused_where_pytorch_would_terminate(app: App) -> None:
+    libraries = ("--library", app.classic, "--library", "other_libclassic.so")
+    done = app("run_opened", "doubled.pt", "tensor_and_int.pt", *libraries)
+    assert done.returncode == 9
+    assert re.search(
+        r"library other_libclassic\.so was refused: Only a single TORCH_LIBRARY .* namespace classic", one_line(done)
+    )
+
+
+def test_the_linked_library_is_kept_under_a_global_as_needed(app: App) -> None:
+    assert "libwarp_perspective.so" in needed(app.build / "app" / "run_linked")
+    assert "libwarp_perspective.so" not in needed(app.build / "app" / "run_opened")
+
+
+def mapped_files(app: App, log: Path, *arguments: str | Path) -> set[str]:
+    """The names of all shared objects that one run had in it, by the word of the dynamic linker."""
+    done = app("run_opened", *arguments, LD_DEBUG="files", LD_DEBUG_OUTPUT=str(log))
+    assert done.returncode == 0, done.stderr
+    (written,) = log.parent.glob(f"{log.name}.*")
+    return {Path(name).name for name in re.findall(r"file=(\S+) .*generating link map", written.read_text())}
+
+
+def test_the_process_maps_no_libpython_and_this_test_would_see_it(app: App, tmp_path: Path) -> None:
+    run = ("warped.pt", "inputs.pt", "--library", app.warp)
+    mapped = mapped_files(app, tmp_path / "without", *run)
+    assert {"libtorch_cpu.so", "libwarp_perspective.so"} <= mapped
+    assert not [name for name in mapped if "python" in name]
+
+    stand_in = tmp_path / "libpython3.so"
+    compile_nothing = ["c++", "-shared", "-o", str(stand_in), "-x", "c++", os.devnull]
+    subprocess.run(compile_nothing, check=True)
+    mapped = mapped_files(app, tmp_path / "with", *run, "--library", stand_in)
+    assert [name for name in mapped if "python" in name] == ["libpython3.so"]
+
+
+@pytest.mark.skipif(torch.version.cuda is not None, reason="needs a PyTorch without CUDA")
+def test_a_pytorch_without_cuda_asks_for_no_cuda_compiler(app: App) -> None:
+    assert "CMAKE_CUDA_COMPILER" not in (app.build / "CMakeCache.txt").read_text()

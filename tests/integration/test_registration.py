@@ -1,0 +1,474 @@
+"""What registered operators do in a live torch: every carried type, errors, leaks, and namespaces that are taken."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HEAD = "#include <opwright/op.h>\nusing namespace opwright;\n"
+
+
+@dataclass(frozen=True)
+class Base:
+    """A type of the schema language, its C++ type, its TorchScript type, and values of it."""
+
+    schema: str
+    cpp: str
+    script: str
+    values: tuple[Any, ...]
+
+
+BASES = (
+    Base("Tensor", "Tensor", "Tensor", (torch.arange(3.0), torch.ones(2, 0, dtype=torch.bool))),
+    Base("int", "int64_t", "int", (7, -(2**63), 2**63 - 1)),
+    Base("SymInt", "int64_t", "int", (7, 0)),
+    Base("float", "double", "float", (2.5, float("-inf"), 5e-324)),
+    Base("bool", "bool", "bool", (True, False)),
+    Base("str", "std::string", "str", ("", "a\0é", "long enough to be on the heap " * 3)),
+    Base("ScalarType", "ScalarType", "int", (torch.float16, torch.uint8, torch.complex128)),
+    Base("Device", "Device", "Device", (torch.device("cpu"), torch.device("cuda", 1), torch.device("meta"))),
+    Base("Layout", "Layout", "int", (torch.strided, torch.sparse_coo)),
+    Base("MemoryFormat", "MemoryFormat", "int", (torch.contiguous_format, torch.channels_last)),
+)
+
+# By schema, C++ and TorchScript; and what is made of the values of a base.
+SHAPES: tuple[tuple[str, str, str, Callable[[tuple[Any, ...]], list[Any]]], ...] = (
+    ("{}", "{}", "{}", list),
+    ("{}?", "std::optional<{}>", "Optional[{}]", lambda values: [*values, None]),
+    ("{}[]", "std::vector<{}>", "List[{}]", lambda values: [list(values), []]),
+    ("{}[]?", "std::optional<std::vector<{}>>", "Optional[List[{}]]", lambda values: [list(values), [], None]),
+    ("{}?[]", "std::vector<std::optional<{}>>", "List[Optional[{}]]", lambda values: [[*values, None], []]),
+    (
+        "{}?[]?",
+        "std::optional<std::vector<std::optional<{}>>>",
+        "Optional[List[Optional[{}]]]",
+        lambda values: [[None, *values], None],
+    ),
+)
+
+CARRIED = [
+    pytest.param(base, index, id=shape[0].format(base.schema)) for base in BASES for index, shape in enumerate(SHAPES)
+]
+
+
+def number(value: Any) -> Any:  # noqa: ANN401  a value of any carried type
+    """Returns what torch makes of an enumerator on its way out of an operator: its number, in lists too."""
+    if isinstance(value, list):
+        return [number(one) for one in value]
+    if isinstance(value, torch.dtype):
+        return {torch.float16: 5, torch.uint8: 0, torch.complex128: 10}[value]
+    if isinstance(value, torch.layout):
+        return {torch.strided: 0, torch.sparse_coo: 1}[value]
+    if isinstance(value, torch.memory_format):
+        return {torch.contiguous_format: 0, torch.channels_last: 2}[value]
+    return value
+
+
+@pytest.fixture(scope="module")
+def echoes(compile_library: Callable[..., Path]) -> None:
+    """Loads operators that return their argument: by value, by const reference and as a view, for each carried type."""
+    functions = []
+    definitions = []
+    for base in BASES:
+        for index, (schema, cpp, _, _) in enumerate(SHAPES):
+            kind = cpp.format(base.cpp)
+            type_ = schema.format(base.schema)
+            for name, parameter in ((f"{base.schema}_{index}", kind), (f"{base.schema}_{index}_ref", f"const {kind}&")):
+                functions.append(f"{kind} {name}({parameter} x) {{ return x; }}")
+                definitions.append(
+                    f'm.def("{name}({type_} x) -> {type_}", OPWRIGHT_FN({name}), "CompositeExplicitAutograd");'
+                )
+    views = """
+    std::string view(std::string_view a, const std::optional<std::string_view>& b) {
+        return std::string(a) + "|" + std::string(b.value_or("none"));
+    }
+    std::vector<int64_t> array(HeaderOnlyArrayRef<int64_t> a, std::optional<HeaderOnlyArrayRef<int64_t>> b) {
+        std::vector<int64_t> all(a.begin(), a.end());
+        if (b) all.insert(all.end(), b->begin(), b->end());
+        return all;
+    }
+    std::tuple<Tensor, int64_t, std::string, std::vector<bool>> many(const Tensor& x) { return {x, 3, "s", {true}}; }
+    std::tuple<int64_t> one(int64_t n) { return {n}; }
+    void nothing() {}
+    void written(Tensor& x) { torch::stable::fill_(x, 4.0); }
+    bool is_none(std::optional<Tensor> x) { return !x; }
+    """
+    library = compile_library(
+        f"""#include <torch/csrc/stable/ops.h>
+        {HEAD}
+        {chr(10).join(functions)}
+        {views}
+        OPWRIGHT_LIBRARY(echo, m) {{
+            {chr(10).join(definitions)}
+            m.def("view", OPWRIGHT_FN(view));
+            m.def("array", OPWRIGHT_FN(array));
+            m.def("many", OPWRIGHT_FN(many));
+            m.def("one", OPWRIGHT_FN(one));
+            m.def("nothing", OPWRIGHT_FN(nothing));
+            m.def("written", OPWRIGHT_FN(written));
+            m.def("is_none(Tensor? x) -> bool", OPWRIGHT_FN(is_none), "CompositeExplicitAutograd");
+        }}"""
+    )
+    torch.ops.load_library(library)
+
+
+def same(one: object, other: object) -> bool:
+    return repr(one) == repr(other)  # tells 1 from True and 1.0, and looks into tensors and lists
+
+
+@pytest.mark.usefixtures("echoes")
+@pytest.mark.parametrize(("base", "shape"), CARRIED)
+def test_every_carried_type_comes_back_as_it_went_in(base: Base, shape: int) -> None:
+    for value in SHAPES[shape][3](base.values):
+        for name in (f"{base.schema}_{shape}", f"{base.schema}_{shape}_ref"):
+            assert same(getattr(torch.ops.echo, name)(value), number(value))
+
+
+@pytest.mark.usefixtures("echoes")
+@pytest.mark.parametrize(("base", "shape"), CARRIED)
+def test_every_carried_type_comes_back_in_torchscript(base: Base, shape: int) -> None:
+    kind = SHAPES[shape][2].format(base.script)
+    unit = torch.jit.CompilationUnit(
+        f"def f(x: {kind}) -> {kind}:\n    return torch.ops.echo.{base.schema}_{shape}(x)\n"
+    )
+    for value in SHAPES[shape][3](base.values):
+        # In TorchScript a dtype is its number.
+        given = number(value)
+        assert same(unit.f(given), given)
+
+
+@pytest.mark.usefixtures("echoes")
+def test_views_see_what_they_are_given() -> None:
+    assert torch.ops.echo.view("a" * 40, "b") == "a" * 40 + "|b"
+    assert torch.ops.echo.view("", None) == "|none"
+    assert torch.ops.echo.array([1, 2], [3]) == [1, 2, 3]
+    assert torch.ops.echo.array([], None) == []
+
+
+@pytest.mark.usefixtures("echoes")
+def test_results_come_one_by_one_and_not_at_all() -> None:
+    tensor, n, text, flags = torch.ops.echo.many(torch.ones(2))
+    assert (tensor.tolist(), n, text, flags) == ([1.0, 1.0], 3, "s", [True])
+    assert torch.ops.echo.one(5) == 5
+    assert torch.ops.echo.nothing() is None
+
+
+@pytest.mark.usefixtures("echoes")
+def test_a_tensor_taken_by_reference_is_written_where_it_lies() -> None:
+    tensor = torch.zeros(2)
+    torch.ops.echo.written(tensor)
+    assert tensor.tolist() == [4.0, 4.0]
+    assert torch.ops.echo.written.default._schema.arguments[0].alias_info.is_write
+
+
+@pytest.mark.usefixtures("echoes")
+def test_an_undefined_tensor_is_no_tensor() -> None:
+    assert torch.ops.echo.is_none(None)
+    assert not torch.ops.echo.is_none(torch.ones(1))
+    undefined = torch._C._functions.UndefinedGrad()(torch.ones(1, requires_grad=True)).sum()
+    seen: list[bool] = []
+
+    class Probe(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:  # noqa: ANN401  torch's own type for it is private
+            ctx.set_materialize_grads(False)
+            return x.clone()
+
+        @staticmethod
+        def backward(_: Any, grad: torch.Tensor | None) -> torch.Tensor | None:  # type: ignore[override] # noqa: ANN401
+            seen.append(torch.ops.echo.is_none(grad))
+            return grad
+
+    assert undefined.requires_grad
+    Probe.apply(torch.ones(1, requires_grad=True)).sum().backward()
+    assert seen == [False]
+
+
+@pytest.mark.usefixtures("echoes")
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        ("view", "echo::view(str arg0, str? arg1) -> str"),
+        ("array", "echo::array(int[] arg0, int[]? arg1) -> int[]"),
+        ("many", "echo::many(Tensor arg0) -> (Tensor, int, str, bool[])"),
+        ("nothing", "echo::nothing() -> ()"),
+        ("written", "echo::written(Tensor(a!) arg0) -> ()"),
+    ],
+)
+def test_the_schema_of_a_bare_name_is_the_signature(name: str, schema: str) -> None:
+    assert str(getattr(torch.ops.echo, name).default._schema) == schema
+
+
+@pytest.mark.usefixtures("echoes")
+def test_a_kernel_with_a_tensor_is_for_cpu_and_one_without_is_for_every_device() -> None:
+    registered = torch._C._dispatch_has_kernel_for_dispatch_key
+    assert registered("echo::many", "CPU")
+    assert not registered("echo::many", "CompositeExplicitAutograd")
+    assert registered("echo::one", "CompositeExplicitAutograd")
+    with pytest.raises(NotImplementedError, match="'echo::many'"):
+        torch.ops.echo.many(torch.ones(2, device="meta"))
+
+
+LEAKS = """
+Tensor text(const Tensor& x, const std::string&, std::optional<std::string>, std::vector<std::string>) { return x; }
+Tensor view(const Tensor& x, std::string_view) { return x; }
+Tensor tensors(const Tensor& x, std::vector<Tensor>, std::optional<Tensor>) { return x; }
+Tensor throws(const Tensor&, std::string, std::vector<Tensor>) { throw std::runtime_error("on purpose"); }
+// A quantized dtype has no number in the stable ABI: it fails to be read, with a string and a tensor still to come.
+Tensor stops(ScalarType, std::string, const Tensor& x, std::vector<std::string>) { return x; }
+std::string gives(const Tensor&) { return std::string(1000, 'g'); }
+OPWRIGHT_LIBRARY(leaks, m) {
+    m.def("text", OPWRIGHT_FN(text));
+    m.def("view", OPWRIGHT_FN(view));
+    m.def("tensors", OPWRIGHT_FN(tensors));
+    m.def("throws", OPWRIGHT_FN(throws));
+    m.def("stops", OPWRIGHT_FN(stops));
+    m.def("gives", OPWRIGHT_FN(gives));
+}
+"""
+
+
+def resident() -> int:
+    """Returns how many bytes of memory this process has mapped in."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("name", ["text", "view", "tensors", "throws", "stops", "gives"])
+def test_arguments_are_released_whatever_the_kernel_does(name: str, compile_library: Callable[..., Path]) -> None:
+    torch.ops.load_library(compile_library(HEAD + LEAKS))
+    tensor = torch.ones(1)
+    text = "s" * 1000
+    arguments: tuple[Any, ...] = {
+        "text": (tensor, text, text, [text, text]),
+        "view": (tensor, text),
+        "tensors": (tensor, [tensor, tensor], tensor),
+        "throws": (tensor, text, [tensor]),
+        "stops": (torch.qint8, text, tensor, [text]),
+        "gives": (tensor,),
+    }[name]
+    op = getattr(torch.ops.leaks, name)
+
+    def call(times: int) -> None:
+        for _ in range(times):
+            try:
+                op(*arguments)
+            except RuntimeError:
+                continue
+
+    call(1000)
+    before = resident()
+    references = sys.getrefcount(tensor)
+    call(20_000)
+    assert resident() - before < 4 << 20  # one leaked string a call would be 20 MB
+    assert sys.getrefcount(tensor) == references
+
+
+def test_what_a_kernel_throws_reaches_python_with_its_own_words(compile_library: Callable[..., Path]) -> None:
+    torch.ops.load_library(compile_library(HEAD + LEAKS))
+    with pytest.raises(RuntimeError, match=r"^on purpose$"):
+        torch.ops.leaks.throws(torch.ones(1), "", [])
+    with pytest.raises(RuntimeError, match="Not yet supported ScalarType"):
+        torch.ops.leaks.stops(torch.qint8, "", torch.ones(1), [])
+
+
+def load_in_a_fresh_process(script: str, *libraries: Path) -> tuple[dict[str, Any], str]:
+    """Runs a script after a prologue that knows how to load; returns what it put into `seen`, and its stderr."""
+    prologue = """
+import ctypes, json, sys, torch
+libraries = sys.argv[1:]
+seen = {}
+def load(path):
+    torch.ops.load_library(path)
+    said = ctypes.CDLL(path).opwright_load_error
+    said.restype = ctypes.c_char_p
+    return said() and said().decode()
+def kernels(*names):
+    return [name for name in names if torch._C._dispatch_has_kernel(name)]
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", prologue + script + "\nprint(json.dumps(seen))", *map(str, libraries)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+FIRST = """
+Tensor f(const Tensor& x) { return x; }
+OPWRIGHT_LIBRARY(taken, m) { m.def("f", OPWRIGHT_FN(f)); }
+"""
+SECOND = """
+static Tensor g(const Tensor&) { throw std::runtime_error("the second"); }
+OPWRIGHT_IMPL(taken, CPU, m) { m.impl("f", OPWRIGHT_FN(g)); }
+OPWRIGHT_LIBRARY(taken, m) { m.def("f(Tensor x) -> Tensor"); m.def("g", OPWRIGHT_FN(g)); }
+OPWRIGHT_LIBRARY(free, m) { m.def("h", OPWRIGHT_FN(g)); }
+"""
+
+
+def test_a_namespace_that_is_taken_is_one_clear_error_and_the_first_library_lives_on(
+    compile_library: Callable[..., Path],
+) -> None:
+    first, second = compile_library(HEAD + FIRST), compile_library(HEAD + SECOND)
+    seen, stderr = load_in_a_fresh_process(
+        """
+seen["errors"] = [load(path) for path in libraries]
+seen["f"] = torch.ops.taken.f(torch.ones(2)).tolist()
+seen["kernels"] = kernels("taken::f", "taken::g", "free::h")
+""",
+        first,
+        second,
+    )
+    (none, error) = seen["errors"]
+    assert none is None
+    assert "the namespace 'taken'" in error
+    assert "is taken" in error
+    assert "give one of the two another name, or load only one of them" in error
+    assert f"opwright: {error}\n" in stderr
+    assert stderr.count("opwright: ") == 1
+    assert seen["f"] == [1.0, 1.0]
+    # Nothing of the second is registered in the namespace, and its other namespace is as good as ever.
+    assert seen["kernels"] == ["taken::f", "free::h"]
+
+
+def test_a_taken_namespace_is_free_again_when_its_library_is_unloaded(compile_library: Callable[..., Path]) -> None:
+    first, second = compile_library(HEAD + FIRST), compile_library(HEAD + SECOND)
+    seen, _ = load_in_a_fresh_process(
+        """
+import _ctypes
+handle = ctypes.CDLL(libraries[0])
+seen["before"] = kernels("taken::f", "taken::g")
+_ctypes.dlclose(handle._handle)
+seen["between"] = kernels("taken::f", "taken::g")
+seen["error"] = load(libraries[1])
+seen["after"] = kernels("taken::f", "taken::g")
+""",
+        first,
+        second,
+    )
+    assert seen == {"before": ["taken::f"], "between": [], "error": None, "after": ["taken::f", "taken::g"]}
+
+
+def test_two_libraries_of_one_namespace_in_one_shared_object_are_an_error_that_names_both_places(
+    compile_library: Callable[..., Path],
+) -> None:
+    one, both = compile_library(HEAD + FIRST), compile_library(HEAD + FIRST, HEAD + SECOND)
+    seen, stderr = load_in_a_fresh_process(
+        """
+seen["error"] = load(libraries[0])
+seen["kernels"] = kernels("taken::f", "taken::g", "free::h")
+seen["other"] = load(libraries[1])
+seen["f"] = torch.ops.taken.f(torch.ones(1)).tolist()
+""",
+        both,
+        one,
+    )
+    assert "'taken' is defined twice in one shared object" in seen["error"]
+    assert seen["error"].count(".cpp:4") + seen["error"].count(".cpp:5") == 2
+    assert "keep one OPWRIGHT_LIBRARY" in seen["error"]
+    assert stderr.count("opwright: ") == 1
+    assert seen["kernels"] == ["free::h"]
+    assert seen["other"] is None
+    assert seen["f"] == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("block", "messages"),
+    [
+        (
+            'OPWRIGHT_LIBRARY(late, m) { m.def("f(Tensor x, int n) -> Tensor"); }',
+            ["the kernel of late::f for CPU", "'n'", "the schema says int, the kernel takes double: use int64_t"],
+        ),
+        (
+            'OPWRIGHT_LIBRARY(late, m) { m.def("f(Tensor x) -> Tensor"); }',
+            ["the schema has 1 parameters, the kernel 2"],
+        ),
+        (
+            'OPWRIGHT_LIBRARY(late, m) { m.def("f(Tensor x, float n) -> Tensor[]"); }',
+            ["result 0: the schema says Tensor[], the kernel returns Tensor: use std::vector<Tensor>"],
+        ),
+        (
+            'OPWRIGHT_LIBRARY(late, m) { m.def("g(Tensor x) -> Tensor"); }',
+            ["the kernel of late::f for CPU", "has no definition: add m.def, or mend its name"],
+        ),
+        (
+            'OPWRIGHT_LIBRARY(late, m) { m.def("f(Tensor x, float n) -> Tensor"); m.def("g(Nonsense x) -> ()"); }',
+            ['torch refuses "g(Nonsense x) -> ()"', "Nonsense"],
+        ),
+        (
+            'OPWRIGHT_LIBRARY(late, m) { m.def("f(Tensor x, float n) -> Tensor"); }\n'
+            'OPWRIGHT_IMPL(late, NoSuchKey, m) { m.impl("f", OPWRIGHT_FN(other)); }',
+            ["late::f for NoSuchKey", "is refused by torch"],
+        ),
+    ],
+    ids=["type", "count", "result", "no definition", "schema", "key"],
+)
+def test_what_two_sources_disagree_about_is_an_error_when_they_are_loaded(
+    block: str, messages: list[str], compile_library: Callable[..., Path]
+) -> None:
+    kernel = """
+    static Tensor f(const Tensor& x, double) { return x; }
+    OPWRIGHT_IMPL(late, CPU, m) { m.impl("f", OPWRIGHT_FN(f)); }
+    """
+    other = "[[maybe_unused]] static Tensor other(const Tensor& x, double) { return x; }\n"
+    seen, stderr = load_in_a_fresh_process(
+        'seen["error"] = load(libraries[0]); seen["kernels"] = kernels("late::f", "late::g")',
+        compile_library(HEAD + kernel, HEAD + other + block),
+    )
+    for message in messages:
+        assert message in seen["error"]
+    assert "nothing of this shared object is registered in 'late'" in seen["error"]
+    assert seen["kernels"] == []
+    assert "opwright: " in stderr
+
+
+def test_a_kernel_whose_definition_came_from_elsewhere_with_another_count_says_so(
+    compile_library: Callable[..., Path],
+) -> None:
+    library = compile_library(
+        HEAD
+        + """
+        static Tensor f(const Tensor& x, double) { return x; }
+        OPWRIGHT_IMPL(elsewhere, CPU, m) { m.impl("f", OPWRIGHT_FN(f)); }
+        """
+    )
+    elsewhere = torch.library.Library("elsewhere", "DEF")
+    elsewhere.define("f(Tensor x) -> Tensor")
+    torch.ops.load_library(library)
+    with pytest.raises(RuntimeError, match="schema has 1 arguments, but its kernel has 2"):
+        torch.ops.elsewhere.f(torch.ones(1))
+
+
+def test_a_loader_can_see_which_namespaces_an_object_defines(compile_library: Callable[..., Path]) -> None:
+    handle = ctypes.CDLL(str(compile_library(HEAD + "OPWRIGHT_LIBRARY(looked_at, m) {}")))
+    assert ctypes.c_char.in_dll(handle, "opwright_defines_looked_at")
+    assert handle.opwright_load_error() == 0
+
+
+def test_objects_that_share_their_symbols_keep_registries_of_their_own(compile_library: Callable[..., Path]) -> None:
+    first, second = compile_library(HEAD + FIRST), compile_library(HEAD + SECOND)
+    seen, _ = load_in_a_fresh_process(
+        """
+handles = [ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL) for path in libraries]
+seen["errors"] = [load(path) for path in libraries]
+seen["kernels"] = kernels("taken::f", "taken::g", "free::h")
+""",
+        first,
+        second,
+    )
+    assert seen["errors"][0] is None
+    assert "is taken" in seen["errors"][1]
+    assert seen["kernels"] == ["taken::f", "free::h"]

@@ -1,0 +1,283 @@
+"""What the compiler says to a kernel that torch could not call: the test reads the message, as a user would."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HEAD = "#include <opwright/op.h>\nusing namespace opwright;\n"
+
+
+def errors(said: str) -> list[str]:
+    return [line for line in said.splitlines() if "error:" in line]
+
+
+# What a kernel must not take, as the compiler writes it, and what it should take.
+FORBIDDEN = {
+    "float": "use double",
+    "long double": "use double",
+    "int": "use int64_t",
+    "short int": "use int64_t",
+    "unsigned int": "use int64_t",
+    "long unsigned int": "use int64_t",
+    "long long int": "use int64_t",
+    "char": "use int64_t",
+    "const char*": "use std::string",
+    "float*": "use opwright::Tensor",
+    "void*": "use opwright::Tensor",
+    "Color": "use int64_t or std::string",
+    "Lookalike": "use opwright::Tensor",
+}
+
+
+@pytest.fixture(scope="module")
+def said_of_forbidden_types(compiler_refuses: Callable[..., str]) -> str:
+    functions = "".join(f"void f{i}(const Tensor&, {kind}) {{}}\n" for i, kind in enumerate(FORBIDDEN))
+    definitions = "".join(f'm.def("f{i}", OPWRIGHT_FN(f{i}));' for i in range(len(FORBIDDEN)))
+    return compiler_refuses(
+        f"""{HEAD}
+        enum class Color {{ red }};
+        struct Lookalike {{ void* data; }};
+        {functions}
+        OPWRIGHT_LIBRARY(forbidden, m) {{ {definitions} }}"""
+    )
+
+
+@pytest.mark.parametrize("kind", FORBIDDEN)
+def test_a_parameter_of_a_type_that_torch_does_not_carry_names_the_type_to_use(
+    kind: str, said_of_forbidden_types: str
+) -> None:
+    about = said_of_forbidden_types.split(f"Value<{kind}>'")[1].split("In instantiation of")[0]
+    (error,) = errors(about)
+    assert FORBIDDEN[kind] in error
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("std::optional<float>", "use double"),
+        ("std::vector<int>", "use int64_t"),
+        ("std::vector<std::vector<int64_t>>", "use std::vector<T>"),
+        ("std::optional<std::optional<double>>", "use one std::optional"),
+        ("std::vector<std::string_view>", "use std::vector<std::string>"),
+        ("HeaderOnlyArrayRef<bool>", "use std::vector<bool>"),
+    ],
+)
+def test_a_list_or_an_optional_that_torch_does_not_carry_names_the_type_to_use(
+    kind: str, message: str, compiler_refuses: Callable[..., str]
+) -> None:
+    said = compiler_refuses(
+        f"""{HEAD}
+        void f(const Tensor&, {kind}) {{}}
+        OPWRIGHT_LIBRARY(forbidden, m) {{ m.def("f", OPWRIGHT_FN(f)); }}"""
+    )
+    assert message in errors(said)[0]
+
+
+@pytest.mark.parametrize(("kind", "message"), [("float", "use double"), ("const char*", "use std::string")])
+def test_a_result_of_a_type_that_torch_does_not_carry_names_the_type_to_use(
+    kind: str, message: str, compiler_refuses: Callable[..., str]
+) -> None:
+    said = compiler_refuses(
+        f"""{HEAD}
+        {kind} f(const Tensor&) {{ return {{}}; }}
+        OPWRIGHT_LIBRARY(forbidden, m) {{ m.def("f", OPWRIGHT_FN(f)); }}"""
+    )
+    assert message in errors(said)[0]
+
+
+def test_a_type_that_torch_does_not_carry_is_named_once_where_a_schema_is_given_too(
+    compiler_refuses: Callable[..., str],
+) -> None:
+    said = compiler_refuses(
+        f"""{HEAD}
+        Tensor f(const Tensor& x, float) {{ return x; }}
+        OPWRIGHT_LIBRARY(forbidden, m) {{ m.def("f(Tensor x, float y) -> Tensor", OPWRIGHT_FN(f)); }}"""
+    )
+    (error,) = errors(said)
+    assert "use double" in error
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("const Tensor& f(const Tensor& x) { return x; }", "use a result by value"),
+        ("std::string_view f(const Tensor&) { return {}; }", "a result owns what it holds"),
+        ("void f(std::vector<double>&) {}", "only a Tensor can be taken by non-const reference"),
+        ("void f(Tensor&&) {}", "not an rvalue reference"),
+        ("struct Functor { void operator()() {} } f;", "the name of a free function"),
+    ],
+)
+def test_a_signature_that_cannot_be_kept_alive_is_refused(
+    function: str, message: str, compiler_refuses: Callable[..., str]
+) -> None:
+    said = compiler_refuses(f'{HEAD} {function}\nOPWRIGHT_LIBRARY(bad, m) {{ m.def("f", OPWRIGHT_FN(f)); }}')
+    assert message in errors(said)[0]
+
+
+# The schema's type of parameter 1, the C++ type that the kernel has there, and the C++ type that would fit.
+DIFFERENT = [
+    ("float", "int64_t", "double"),
+    ("int", "double", "int64_t"),
+    ("SymInt", "double", "int64_t"),
+    ("bool", "int64_t", "bool"),
+    ("int", "bool", "int64_t"),
+    ("str", "bool", "std::string"),
+    ("float", "std::string", "double"),
+    ("Tensor", "double", "Tensor"),
+    ("ScalarType", "int64_t", "ScalarType"),
+    ("Device", "ScalarType", "Device"),
+    ("Layout", "Device", "Layout"),
+    ("MemoryFormat", "Layout", "MemoryFormat"),
+    ("float?", "double", "std::optional<double>"),
+    ("float", "std::optional<double>", "double"),
+    ("int[2]", "int64_t", "std::vector<int64_t>"),
+    ("int", "std::vector<int64_t>", "int64_t"),
+    ("Tensor?[]", "std::vector<Tensor>", "std::vector<std::optional<Tensor>>"),
+    ("str[]?", "std::vector<std::string>", "std::optional<std::vector<std::string>>"),
+    ("bool?[]?", "std::vector<bool>", "std::optional<std::vector<std::optional<bool>>>"),
+]
+
+
+@pytest.fixture(scope="module")
+def said_of_differences(compiler_refuses: Callable[..., str]) -> list[str]:
+    """Returns what the compiler says of each case in DIFFERENT: each is refused in a block of its own."""
+    blocks = (
+        f"""Tensor f{i}(const Tensor& x, {kernel}) {{ return x; }}
+        OPWRIGHT_LIBRARY(differ{i}, m) {{ m.def("f{i}.some(Tensor x, {schema} y) -> Tensor", OPWRIGHT_FN(f{i})); }}
+        """
+        for i, (schema, kernel, _) in enumerate(DIFFERENT)
+    )
+    said = compiler_refuses(HEAD + "".join(blocks))
+    return said.replace("opwright::text", "text").split("In function 'void opwright_body_")[1:]
+
+
+@pytest.mark.parametrize("case", range(len(DIFFERENT)), ids=[f"{says}-{takes}" for says, takes, _ in DIFFERENT])
+def test_a_parameter_that_differs_from_the_schema_is_named_with_both_sides_and_the_type_that_fits(
+    case: int, said_of_differences: list[str]
+) -> None:
+    schema, kernel, fitting = DIFFERENT[case]
+    (said,) = [said for said in said_of_differences if f"f{case}.some(" in said]
+    (error,) = errors(said)
+    says = schema.replace("SymInt", "int").replace("[2]", "[]")
+    assert "the_schema_and_the_kernel_differ" in error
+    assert "parameter<1>" in error
+    assert f'the_schema_says<text<{len(says) + 1}>{{"{says}"}}>' in error
+    assert f'the_kernel_takes<text<{len(kernel) + 1}>{{"{kernel}"}}>' in error
+    assert f'use<text<{len(fitting) + 1}>{{"{fitting}"}}>' in error
+    # The lines above the error say which operator, and which function.
+    assert f'DefinitionText<opwright::kernel<f{case}> >("f{case}.some(Tensor x, {schema} y) -> Tensor")' in said
+
+
+WHOLE = [
+    ("f0(Tensor x) -> Tensor", "the_schema_has_parameters<1>, the_kernel_has_parameters<2>"),
+    ("f1(Tensor x, float y, *, int z=3) -> Tensor", "the_schema_has_parameters<3>"),
+    ("f2(Tensor x, float y) -> (Tensor, int)", "the_schema_has_results<2>, the_kernel_has_results<1>"),
+    ("f3(Tensor x, float y) -> ()", "the_schema_has_results<0>"),
+    ("f4(Tensor x, float y) -> Tensor[]", 'result<0>, the_schema_says<text<9>{"Tensor[]"}>'),
+    ("f5(Tensor x, float y) -> int", 'the_kernel_returns<text<7>{"Tensor"}>, use<text<8>{"int64_t"}>'),
+    ("f6(Tensor x, Scalar y) -> Tensor", "a type that the stable ABI does not carry"),
+    ("f7(Tensor x, float y)", "the_schema_is_malformed"),
+    ("f8(Tensor x, float y -> Tensor", "the_schema_is_malformed"),
+    ("f9(Tensor x, float y) -> ", "the_schema_is_malformed"),
+    ("f 10", "the_schema_is_malformed"),
+    ("", "the_schema_is_malformed"),
+]
+
+
+@pytest.fixture(scope="module")
+def said_of_whole_schemas(compiler_refuses: Callable[..., str]) -> list[str]:
+    blocks = (
+        f'OPWRIGHT_LIBRARY(whole{i}, m) {{ m.def("{schema}", OPWRIGHT_FN(f)); }}\n'
+        for i, (schema, _) in enumerate(WHOLE)
+    )
+    said = compiler_refuses(f"{HEAD} Tensor f(const Tensor& x, double) {{ return x; }}\n" + "".join(blocks))
+    return said.replace("opwright::text", "text").split("In function 'void opwright_body_")[1:]
+
+
+@pytest.mark.parametrize(("schema", "message"), WHOLE, ids=[schema or "empty" for schema, _ in WHOLE])
+def test_a_schema_that_differs_as_a_whole_is_refused(
+    schema: str, message: str, said_of_whole_schemas: list[str]
+) -> None:
+    (said,) = [said for said in said_of_whole_schemas if f'("{schema}")' in said]
+    (error,) = errors(said)
+    assert message in error
+
+
+def test_a_kernel_that_writes_to_its_argument_needs_a_schema_that_says_so(compiler_refuses: Callable[..., str]) -> None:
+    said = compiler_refuses(
+        f"""{HEAD}
+        void f(Tensor&) {{}}
+        OPWRIGHT_LIBRARY(writes, m) {{ m.def("f(Tensor x) -> ()", OPWRIGHT_FN(f)); }}"""
+    )
+    assert "Tensor(a!) in the schema" in errors(said)[0]
+
+
+DEFINITIONS = """
+#include <opwright/schema.h>
+template <>
+inline constexpr auto opwright::definitions<"known"> =
+    opwright::schemas("f(Tensor x, float y=1.0) -> Tensor", "g.over(int n) -> int");
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "messages"),
+    [
+        ("h", ["no_such_operator_is_defined", "f(Tensor x, float y=1.0) -> Tensor", "g.over(int n) -> int"]),
+        ("g", ["no_such_operator_is_defined"]),
+        ("g.over", ["the_schema_has_parameters<1>, the_kernel_has_parameters<2>"]),
+        ("f", ["parameter<1>", 'the_schema_says<text<6>{"float"}>', 'use<text<7>{"double"}>']),
+    ],
+)
+def test_an_implementation_is_checked_against_the_definitions_that_are_known(
+    name: str, messages: list[str], compiler_refuses: Callable[..., str]
+) -> None:
+    said = compiler_refuses(
+        f"""{DEFINITIONS}{HEAD}
+        Tensor f(const Tensor& x, int64_t) {{ return x; }}
+        OPWRIGHT_IMPL(known, CPU, m) {{ m.impl("{name}", OPWRIGHT_FN(f)); }}"""
+    ).replace("opwright::text", "text")
+    for message in messages:
+        assert message in errors(said)[0]
+    if name == "f":
+        assert "f(Tensor x, float y=1.0) -> Tensor" in said
+
+
+def test_implementations_that_fit_their_definitions_compile(compile_library: Callable[..., object]) -> None:
+    compile_library(
+        f"""{DEFINITIONS}{HEAD}
+        Tensor f(const Tensor& x, double) {{ return x; }}
+        int64_t g(int64_t n) {{ return n; }}
+        OPWRIGHT_IMPL(known, CPU, m) {{ m.impl("f", OPWRIGHT_FN(f)); m.impl("g.over", OPWRIGHT_FN(g)); }}"""
+    )
+
+
+def test_schemas_with_every_kind_of_default_are_read(compile_library: Callable[..., object]) -> None:
+    schema = (
+        "f.out(Tensor(a!) x, *, str s=\\\"a, (b)]'\\\", str t='\\\\'c', int[2] n=[1, -2], float[]? v=None, "
+        "float w=-1e-3, ScalarType d=float, bool b=True, Tensor(b)[] more, Tensor(c!)? last=None) -> (Tensor(a!) y, int)"
+    )
+    compile_library(
+        f"""{HEAD}
+        std::tuple<Tensor, int64_t> f(Tensor& x, std::string, std::string_view, std::vector<int64_t>,
+                                      std::optional<HeaderOnlyArrayRef<double>>, double, ScalarType, bool,
+                                      const std::vector<Tensor>&, const std::optional<Tensor>&) {{ return {{x, 1}}; }}
+        OPWRIGHT_LIBRARY(defaults, m) {{ m.def("{schema}", OPWRIGHT_FN(f)); }}"""
+    )
+
+
+@pytest.mark.needs("clang")
+def test_clang_too_says_which_parameter_differs_and_how(compiler_refuses: Callable[..., str]) -> None:
+    said = compiler_refuses(
+        f"""{HEAD}
+        Tensor f(const Tensor& x, double) {{ return x; }}
+        OPWRIGHT_LIBRARY(differ, m) {{ m.def("f(Tensor x, int? y) -> Tensor", OPWRIGHT_FN(f)); }}""",
+        compiler="clang++",
+    )
+    assert "the_schema_and_the_kernel_differ" in said
+    assert '&"f(Tensor x, int? y) -> Tensor"[0], &"int?"[0], &"double"[0], &"std::optional<int64_t>"[0]' in said
