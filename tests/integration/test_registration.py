@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -104,6 +105,11 @@ def echoes(compile_library: Callable[..., Path]) -> None:
     void nothing() {}
     void written(Tensor& x) { torch::stable::fill_(x, 4.0); }
     bool is_none(std::optional<Tensor> x) { return !x; }
+    bool undefined_is_none() {  // through the dispatcher, as C++ autograd hands on a gradient that there is not
+        StableIValue stack[] = {torch::stable::detail::from(std::optional(Tensor()))};
+        torch_call_dispatcher("echo::is_none", "", stack, TORCH_ABI_VERSION);
+        return torch::stable::detail::to<bool>(stack[0]);
+    }
     """
     library = compile_library(
         f"""#include <torch/csrc/stable/ops.h>
@@ -119,6 +125,7 @@ def echoes(compile_library: Callable[..., Path]) -> None:
             m.def("nothing", OPWRIGHT_FN(nothing));
             m.def("written", OPWRIGHT_FN(written));
             m.def("is_none(Tensor? x) -> bool", OPWRIGHT_FN(is_none), "CompositeExplicitAutograd");
+            m.def("undefined_is_none", OPWRIGHT_FN(undefined_is_none));
         }}"""
     )
     torch.ops.load_library(library)
@@ -177,23 +184,7 @@ def test_a_tensor_taken_by_reference_is_written_where_it_lies() -> None:
 def test_an_undefined_tensor_is_no_tensor() -> None:
     assert torch.ops.echo.is_none(None)
     assert not torch.ops.echo.is_none(torch.ones(1))
-    undefined = torch._C._functions.UndefinedGrad()(torch.ones(1, requires_grad=True)).sum()
-    seen: list[bool] = []
-
-    class Probe(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:  # noqa: ANN401  torch's own type for it is private
-            ctx.set_materialize_grads(False)
-            return x.clone()
-
-        @staticmethod
-        def backward(_: Any, grad: torch.Tensor | None) -> torch.Tensor | None:  # type: ignore[override] # noqa: ANN401
-            seen.append(torch.ops.echo.is_none(grad))
-            return grad
-
-    assert undefined.requires_grad
-    Probe.apply(torch.ones(1, requires_grad=True)).sum().backward()
-    assert seen == [False]
+    assert torch.ops.echo.undefined_is_none()
 
 
 @pytest.mark.usefixtures("echoes")
@@ -217,7 +208,7 @@ def test_a_kernel_with_a_tensor_is_for_cpu_and_one_without_is_for_every_device()
     assert registered("echo::many", "CPU")
     assert not registered("echo::many", "CompositeExplicitAutograd")
     assert registered("echo::one", "CompositeExplicitAutograd")
-    with pytest.raises(NotImplementedError, match="'echo::many'"):
+    with pytest.raises(NotImplementedError, match="no fake impl or Meta kernel registered"):
         torch.ops.echo.many(torch.ones(2, device="meta"))
 
 
@@ -226,16 +217,24 @@ Tensor text(const Tensor& x, const std::string&, std::optional<std::string>, std
 Tensor view(const Tensor& x, std::string_view) { return x; }
 Tensor tensors(const Tensor& x, std::vector<Tensor>, std::optional<Tensor>) { return x; }
 Tensor throws(const Tensor&, std::string, std::vector<Tensor>) { throw std::runtime_error("on purpose"); }
-// A quantized dtype has no number in the stable ABI: it fails to be read, with a string and a tensor still to come.
-Tensor stops(ScalarType, std::string, const Tensor& x, std::vector<std::string>) { return x; }
-std::string gives(const Tensor&) { return std::string(1000, 'g'); }
+Tensor stops(ScalarType, const std::string&, const Tensor& x, std::vector<std::string>) { return x; }
+StableIValue string() {
+    StringHandle handle = nullptr;
+    torch_new_string_handle(std::string(1000, 's').c_str(), 1000, &handle);
+    return torch::stable::detail::from(handle);
+}
+// Torch's stack with a dtype that nobody knows: it fails to be read, with a string, a tensor and a list still to come.
+void unreadable(const Tensor& x) {
+    StableIValue stack[] = {torch::stable::detail::from(int32_t{12345}), string(), torch::stable::detail::from(x),
+                            torch::stable::detail::from(std::vector<StableIValue>{string(), string()})};
+    OPWRIGHT_FN(stops).call(stack, 4, 1);
+}
 OPWRIGHT_LIBRARY(leaks, m) {
     m.def("text", OPWRIGHT_FN(text));
     m.def("view", OPWRIGHT_FN(view));
     m.def("tensors", OPWRIGHT_FN(tensors));
     m.def("throws", OPWRIGHT_FN(throws));
-    m.def("stops", OPWRIGHT_FN(stops));
-    m.def("gives", OPWRIGHT_FN(gives));
+    m.def("unreadable", OPWRIGHT_FN(unreadable));
 }
 """
 
@@ -245,7 +244,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.parametrize("name", ["text", "view", "tensors", "throws", "stops", "gives"])
+@pytest.mark.parametrize("name", ["text", "view", "tensors", "throws", "unreadable"])
 def test_arguments_are_released_whatever_the_kernel_does(name: str, compile_library: Callable[..., Path]) -> None:
     torch.ops.load_library(compile_library(HEAD + LEAKS))
     tensor = torch.ones(1)
@@ -255,8 +254,7 @@ def test_arguments_are_released_whatever_the_kernel_does(name: str, compile_libr
         "view": (tensor, text),
         "tensors": (tensor, [tensor, tensor], tensor),
         "throws": (tensor, text, [tensor]),
-        "stops": (torch.qint8, text, tensor, [text]),
-        "gives": (tensor,),
+        "unreadable": (tensor,),
     }[name]
     op = getattr(torch.ops.leaks, name)
 
@@ -280,7 +278,7 @@ def test_what_a_kernel_throws_reaches_python_with_its_own_words(compile_library:
     with pytest.raises(RuntimeError, match=r"^on purpose$"):
         torch.ops.leaks.throws(torch.ones(1), "", [])
     with pytest.raises(RuntimeError, match="Not yet supported ScalarType"):
-        torch.ops.leaks.stops(torch.qint8, "", torch.ones(1), [])
+        torch.ops.leaks.unreadable(torch.ones(1))
 
 
 def load_in_a_fresh_process(script: str, *libraries: Path) -> tuple[dict[str, Any], str]:
@@ -377,7 +375,7 @@ seen["f"] = torch.ops.taken.f(torch.ones(1)).tolist()
         one,
     )
     assert "'taken' is defined twice in one shared object" in seen["error"]
-    assert seen["error"].count(".cpp:4") + seen["error"].count(".cpp:5") == 2
+    assert len(re.findall(r"/\w+\.cpp:\d+ ?", seen["error"])) == 2
     assert "keep one OPWRIGHT_LIBRARY" in seen["error"]
     assert stderr.count("opwright: ") == 1
     assert seen["kernels"] == ["free::h"]

@@ -43,12 +43,12 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "an image of int64": (
         (IMAGE.long(), EYE, 2, 2),
         {},
-        "image must be uint8, uint16, int16, float32 or float64, got int64: convert it with .to(torch.uint8)",
+        "image must be uint8, uint16, int16, float32 or float64, got int64: convert it with .to.torch.uint8.",
     ),
     "an image of float16": ((IMAGE.half(), EYE, 2, 2), {}, "image must be uint8, .*, got float16"),
     "an image of int8": ((IMAGE.to(torch.int8), EYE, 2, 2), {}, "image must be uint8, .*, got int8"),
     "an image of bool": ((IMAGE.bool(), EYE, 2, 2), {}, "image must be uint8, .*, got bool"),
-    "an image of complex64": ((IMAGE.cfloat(), EYE, 2, 2), {}, "image must be uint8, .*, got complex64"),
+    "an image of complex64": ((IMAGE.to(torch.complex64), EYE, 2, 2), {}, "image must be uint8, .*, got complex64"),
     "an image of rank 1": (
         (IMAGE[0], EYE, 2, 2),
         {},
@@ -97,8 +97,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "one image with several warps": (
         (IMAGE, EYE.expand(2, 3, 3), 2, 2),
         {},
-        r"warp must have shape \(3, 3\), or one matrix for each image of a batch \(N, H, W, C\), got \(2, 3, 3\) for an "
-        r"image of shape \(4, 5\)",
+        r"\(3, 3\), or one matrix for each image of a batch .*, got \(2, 3, 3\) for an image of shape \(4, 5\)",
     ),
     "a batch with too few warps": (
         (BATCH, EYE[None], 2, 2),
@@ -147,7 +146,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "cubic beyond four channels": (
         (torch.zeros(4, 5, 6), EYE, 2, 2),
         {"interpolation": "cubic"},
-        r"interpolation 'cubic' takes images of up to 4 channels, got 6: warp them in groups, such as image.split\(4, dim=-1\)",
+        r"interpolation 'cubic' takes images of up to 4 channels, got 6: warp them in groups, .*split",
     ),
 }
 
@@ -218,7 +217,7 @@ def test_a_tensor_on_another_device_is_refused(on_meta: str) -> None:
     image, warp = (
         tensor.to("meta") if on_meta == name else tensor for name, tensor in (("image", IMAGE), ("warp", EYE))
     )
-    with pytest.raises(NotImplementedError, match=r"opencv::warp_perspective.*'Meta' backend"):
+    with pytest.raises(NotImplementedError, match="opencv::warp_perspective: attempted to run this operator with Meta"):
         loaded().ops.warp_perspective(image, warp, 2, 2)
 
 

@@ -33,9 +33,9 @@ def build(
 
     Examples:
 
-        opwright build ops/warp_perspective
+        opwright build ops/mine
 
-        opwright build ops/warp_perspective -o libwarp.so --json -
+        opwright build ops/mine -o libmine.so --json -
     """
     library = library_at(path)
     artefact = build_library(library, verbose=verbose, cuda=cuda)

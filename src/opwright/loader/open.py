@@ -41,8 +41,8 @@ def open(path: str | Path, *, verbose: bool = False) -> Loaded:  # noqa: A001  t
         OpwrightError: the description, the toolchain, a source or the load is wrong; the class says which.
 
     Example:
-        opencv = opwright.open("ops/warp_perspective")
-        opencv.ops.warp_perspective(image, warp, 480, 640)
+        mine = opwright.open("ops/mine")
+        mine.ops.scale(torch.ones(3), factor=4)
     """
     library = library_at(path)
     artefact = build_library(library, verbose=verbose)

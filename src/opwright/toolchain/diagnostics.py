@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from opwright.toolchain.refusals import refusal
+
 # file:line:column: error: … (g++, clang++), file(line): error … (nvcc), CMake Error at …
 _ERROR = re.compile(r"^(?:[^\s:(][^:(]*[:(]\d+.*?\b(?:fatal )?error\b|CMake Error|ninja: error|\S*nvcc fatal)")
 _LINKER = (re.compile(r"undefined reference|cannot find|multiple definition"), re.compile(r"\bld(?:\.\w+)?: "))
@@ -33,6 +35,8 @@ def _with_context(lines: list[str], at: int) -> str:
     first = at
     while first > 0 and at - first < _MOST_LINES and _LEADS_IN.search(lines[first - 1]):
         first -= 1
+    if in_one_sentence := refusal(lines[first:at], lines[at]):
+        return in_one_sentence
     last = at
     while last + 1 < len(lines) and last - first < _MOST_LINES and _BELONGS.search(lines[last + 1]):
         last += 1

@@ -208,13 +208,12 @@ struct Function<function, R (*)(P...)> : Boxed<function, R, std::index_sequence_
 template <auto function, class R, class... P>
 struct Function<function, R (*)(P...) noexcept> : Boxed<function, R, std::index_sequence_for<P...>, P...> {};
 
-}  // namespace detail
-
 // A function as a kernel: its signature, and how it is called from torch's stack.
 template <auto function>
-struct kernel : detail::Function<function, decltype(function)> {};
+struct kernel : Function<function, decltype(function)> {};
 
+}  // namespace detail
 }  // namespace opwright OPWRIGHT_HIDDEN
 
 #define OPWRIGHT_FN(...) \
-    ::opwright::kernel<&__VA_ARGS__> {}
+    ::opwright::detail::kernel<&__VA_ARGS__> {}

@@ -85,7 +85,7 @@ struct ImplementedName {
 }  // namespace detail
 
 // `m` in OPWRIGHT_LIBRARY.
-template <text ns>
+template <detail::text ns>
 class LibraryBlock {
   public:
     LibraryBlock(detail::Namespace& into, const detail::Block& block) : into_(into), block_(block) {}
@@ -116,7 +116,7 @@ class LibraryBlock {
 };
 
 // `m` in OPWRIGHT_IMPL.
-template <text ns>
+template <detail::text ns>
 class ImplBlock {
   public:
     ImplBlock(detail::Namespace& into, const detail::Block& block) : into_(into), block_(block) {}

@@ -126,9 +126,9 @@ constexpr void refuse_difference(const char* schema, const Difference& differenc
                                  std::index_sequence<result...> /*indices*/) {
     using Kind = Difference::Kind;
     const std::size_t index = difference.index;
-    const std::size_t code = code_of(difference.says.type);
-    const char* const says = schema_name(difference.says.type);
-    const char* const use = kernel_name(difference.says.type);
+    [[maybe_unused]] const std::size_t code = code_of(difference.says.type);
+    [[maybe_unused]] const char* const says = schema_name(difference.says.type);
+    [[maybe_unused]] const char* const use = kernel_name(difference.says.type);
     switch (difference.kind) {
         case Kind::None:
             break;

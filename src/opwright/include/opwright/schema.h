@@ -13,6 +13,8 @@
 
 namespace opwright OPWRIGHT_HIDDEN {
 
+namespace detail {
+
 // A string literal as a template argument.
 template <std::size_t size>
 struct text {
@@ -24,8 +26,6 @@ struct text {
 
     constexpr std::string_view view() const { return {characters, size - 1}; }
 };
-
-namespace detail {
 
 // The types that torch's stable ABI carries. `Other` is every type that it does not carry.
 enum class Base : std::uint8_t {
@@ -222,7 +222,7 @@ constexpr Schema read_schema(std::string_view source) {
 // The schemas of a namespace, when they are known while its sources compile. Generated from op.py:
 //     template <>
 //     inline constexpr auto opwright::definitions<"ns"> = opwright::schemas("f(Tensor x) -> Tensor", ...);
-template <text ns>
+template <detail::text ns>
 inline constexpr std::array<std::string_view, 0> definitions{};
 
 template <std::size_t... sizes>
