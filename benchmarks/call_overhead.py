@@ -15,13 +15,14 @@ Every result is compared with OpenCV's own before anything is timed.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
+import runpy
 import statistics
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -30,25 +31,13 @@ import opwright
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
 OP = Path(__file__).resolve().parents[1] / "ops" / "warp_perspective"
 WARP = torch.tensor([[0.9, 0.12, 20.0], [-0.08, 1.05, 15.0], [1e-5, 2e-5, 1.0]], dtype=torch.float64)
 CALLS = 2000
 
 
-def opencv_alone() -> ModuleType:
-    """The module that calls OpenCV without PyTorch in between."""
-    spec = importlib.util.spec_from_file_location("bare", OP / "bare" / "bare.py")
-    if spec is None or spec.loader is None:
-        sys.exit(f"{OP / 'bare' / 'bare.py'} is missing")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def large(op: Callable[..., torch.Tensor], bare: ModuleType, rounds: int) -> dict[str, Any]:
+def large(op: Callable[..., torch.Tensor], bare: SimpleNamespace, rounds: int) -> dict[str, Any]:
     """1080p float32: the operator against the bare function, in turn."""
     image = torch.rand(1080, 1920)
     output = torch.empty(1080, 1920)
@@ -80,7 +69,7 @@ def per_call(call: Callable[[], Any], rounds: int) -> list[float]:
     return means
 
 
-def small(op: Callable[..., torch.Tensor], bare: ModuleType, rounds: int) -> dict[str, list[float]]:
+def small(op: Callable[..., torch.Tensor], bare: SimpleNamespace, rounds: int) -> dict[str, list[float]]:
     """8 x 8: the fixed cost, beside stock operators."""
     image, eye = torch.rand(8, 8), torch.eye(3, dtype=torch.float64)
     output = torch.empty(8, 8)
@@ -107,7 +96,8 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
     asked = parser.parse_args()
     opwright.open(OP)
-    op, bare = torch.ops.opencv.warp_perspective, opencv_alone()
+    bare = SimpleNamespace(**runpy.run_path(str(OP / "bare" / "bare.py")))
+    op = torch.ops.opencv.warp_perspective
     print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads, {os.cpu_count()} processors")
     big = large(op, bare, asked.rounds)
     print(

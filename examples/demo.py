@@ -9,9 +9,9 @@ Every result is compared with what OpenCV alone computes.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
+import runpy
 import shutil
 import statistics
 import subprocess
@@ -20,7 +20,7 @@ import time
 import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
 
 import torch
 from PIL import Image
@@ -30,9 +30,6 @@ from skimage import data
 from torch import Tensor
 
 import opwright
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 OP = REPOSITORY / "ops" / "warp_perspective"
@@ -113,17 +110,6 @@ def pictures() -> list[Picture]:
     ]
 
 
-def opencv_alone() -> ModuleType:
-    """The module that calls OpenCV without PyTorch in between."""
-    spec = importlib.util.spec_from_file_location("bare", OP / "bare" / "bare.py")
-    if spec is None or spec.loader is None:
-        sys.exit(f"{OP / 'bare' / 'bare.py'} is missing")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def run(command: list[str | Path], **variables: str) -> str:
     """Run a program of this demo; when it fails, show what it printed and end."""
     ended = subprocess.run(  # noqa: S603  what this demo built, or the tools it builds with
@@ -138,7 +124,7 @@ def build_cpp_app(folder: Path) -> float:
     """Build the C++ programs, and with them the operator; the seconds that the operator alone took."""
     prefix = f"-DCMAKE_PREFIX_PATH={opwright.cmake_prefix_path()}"
     build = folder / "cpp_app"
-    run(["cmake", "-S", APP, "-B", build, prefix, f"-DPython3_EXECUTABLE={sys.executable}"])
+    run(["cmake", "-S", APP, "-B", build, prefix, f"-DOPWRIGHT_PYTHON={sys.executable}"])
     started = time.perf_counter()
     run(["cmake", "--build", build, "--target", "warp_perspective"])
     seconds = time.perf_counter() - started
@@ -182,7 +168,7 @@ def cpp_row(way: str, model: str, folder: Path, expected: Tensor) -> Row:
     return Row(CPP_ROUTES[way, model], "C++, no Python", None, timing["median_ms"], difference(result, expected))
 
 
-def bare_row(bare: ModuleType, picture: Picture) -> Row:
+def bare_row(bare: SimpleNamespace, picture: Picture) -> Row:
     """OpenCV alone, into memory that is there already: what the others are measured by."""
     image, warp = picture.image, picture.warp.inverse()
     output = image.new_empty((picture.height, picture.width, *image.shape[2:]))
@@ -224,7 +210,7 @@ def main() -> None:
     folder.mkdir(parents=True)
     warnings.simplefilter("ignore", DeprecationWarning)
 
-    bare = opencv_alone()
+    bare = SimpleNamespace(**runpy.run_path(str(OP / "bare" / "bare.py")))
     *others, timed = pictures()
     expected = bare.warp_perspective(timed.image, timed.warp, timed.height, timed.width, inverse_map=True)
     torch.save([timed.image, timed.warp, timed.height, timed.width], folder / "inputs.pt")

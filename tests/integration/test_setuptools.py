@@ -1,0 +1,124 @@
+"""A real setup.py that builds op libraries, a pybind11 module and an ordinary extension side by side."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opwright.errors import SpecError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("setuptools")
+
+OP = """
+import opwright
+from torch import Tensor
+library = opwright.Library("from_library", sources=["kernel.cpp"])
+@library.op
+def answer(x: int) -> int:
+    return x + 1
+"""
+KERNEL = """
+#include <opwright/op.h>
+int64_t answer(int64_t x) { return x + 1; }
+OPWRIGHT_IMPL(from_library, CompositeExplicitAutograd, m) { m.impl("answer", OPWRIGHT_FN(answer)); }
+"""
+ALONE = """
+#include <opwright/op.h>
+#include "plus.h"
+int64_t answer(int64_t x) { return x + PLUS; }
+OPWRIGHT_LIBRARY(alone, m) { m.def("answer", OPWRIGHT_FN(answer)); }
+"""
+MODULE = """
+#include <Python.h>
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "%s"};
+PyMODINIT_FUNC PyInit_%s() { return PyModule_Create(&module); }
+"""
+SETUP = """
+from setuptools import Extension, setup
+from opwright.builder.setuptools import BuildExtension, OpExtension
+
+setup(
+    name="packaged",
+    packages=["packaged"],
+    ext_modules=[
+        OpExtension("packaged.from_library", library="ops"),
+        OpExtension("packaged.alone", ["alone.cpp"], include_dirs=["headers"]),
+        OpExtension("packaged.binding", ["binding.cpp"]),
+        Extension("packaged.plain", ["plain.cpp"]),
+    ],
+    cmdclass={"build_ext": BuildExtension},
+)
+"""
+USE = """
+import sys, torch
+sys.path.insert(0, sys.argv[1])
+torch.ops.load_library(sys.argv[1] + "/packaged/from_library.so")
+torch.ops.load_library(sys.argv[1] + "/packaged/alone.so")
+import packaged.binding, packaged.plain
+print(torch.ops.from_library.answer(1), torch.ops.alone.answer(1))
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    files = {
+        "ops/op.py": OP,
+        "ops/kernel.cpp": KERNEL,
+        "alone.cpp": ALONE,
+        "headers/plus.h": "#define PLUS 2\n",
+        "binding.cpp": MODULE % ("binding", "binding"),
+        "plain.cpp": MODULE % ("plain", "plain"),
+        "setup.py": SETUP,
+        "packaged/__init__.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def _setup(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "setup.py", *arguments]
+    return subprocess.run(command, cwd=project, env=os.environ, capture_output=True, text=True, check=False)
+
+
+def test_operators_get_a_name_without_a_python_version_and_modules_get_pythons(project: Path) -> None:
+    ended = _setup(project, "-q", "build", "--build-lib", "out")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    built = {path.name.partition(".")[0]: path.name for path in (project / "out" / "packaged").glob("*.so")}
+    assert built["from_library"] == "from_library.so"
+    assert built["alone"] == "alone.so"
+    assert "cpython" in built["binding"]
+    assert "cpython" in built["plain"]
+    used = subprocess.run(
+        [sys.executable, "-c", USE, str(project / "out")], cwd="/", capture_output=True, text=True, check=False
+    )
+    assert used.stdout == "2 3\n", used.stderr
+
+
+def test_inplace_builds_lie_beside_the_package(project: Path) -> None:
+    assert _setup(project, "-q", "build_ext", "--inplace").returncode == 0
+    assert (project / "packaged" / "from_library.so").is_file()
+
+
+def test_an_error_in_a_source_ends_the_build_with_its_place(project: Path) -> None:
+    (project / "alone.cpp").write_text("#include <opwright/op.h>\nint f() { return nowhere; }\n")
+    ended = _setup(project, "-q", "build_ext", "--inplace")
+    assert ended.returncode != 0
+    assert "alone.cpp:2:18: error:" in ended.stderr
+
+
+def test_sources_and_library_exclude_each_other() -> None:
+    from opwright.builder.setuptools import OpExtension  # noqa: PLC0415  setuptools may be missing
+
+    with pytest.raises(SpecError, match=r"OpExtension\('x'\) takes either sources= or library="):
+        OpExtension("x", ["a.cpp"], library="ops")
+    with pytest.raises(SpecError, match="takes either sources= or library="):
+        OpExtension("x")
