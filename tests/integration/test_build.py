@@ -158,3 +158,14 @@ def test_the_command_line_builds_copies_and_reports(folder: Path) -> None:
     assert result["abi"] == "stable"
     assert target.is_file()
     assert opwright.build(folder).is_file()
+
+
+def test_a_header_that_changes_while_it_is_compiled_is_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meddler = folder / "g++"
+    meddler.write_text(
+        f'#!/bin/sh\n{shutil.which("g++")} "$@" || exit\nsleep 0.1; echo "// more" >> {folder / "answer.h"}\n'
+    )
+    meddler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(meddler))
+    with pytest.raises(BuildError, match=r"answer\.h changed while a\.cpp was being compiled: nothing was kept"):
+        _build(folder)

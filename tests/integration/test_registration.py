@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,18 +80,19 @@ def number(value: Any) -> Any:  # noqa: ANN401  a value of any carried type
 
 @pytest.fixture(scope="module")
 def echoes(compile_library: Callable[..., Path]) -> None:
-    """Loads operators that return their argument: by value, by const reference and as a view, for each carried type."""
+    """Loads operators that return their argument, taken by value and by const reference, for each carried type."""
     functions = []
     definitions = []
     for base in BASES:
         for index, (schema, cpp, _, _) in enumerate(SHAPES):
             kind = cpp.format(base.cpp)
             type_ = schema.format(base.schema)
-            for name, parameter in ((f"{base.schema}_{index}", kind), (f"{base.schema}_{index}_ref", f"const {kind}&")):
-                functions.append(f"{kind} {name}({parameter} x) {{ return x; }}")
-                definitions.append(
-                    f'm.def("{name}({type_} x) -> {type_}", OPWRIGHT_FN({name}), "CompositeExplicitAutograd");'
-                )
+            name = f"{base.schema}_{index}"
+            parameter = f"const {kind}&" if index % 2 else kind
+            functions.append(f"{kind} {name}({parameter} x) {{ return x; }}")
+            definitions.append(
+                f'm.def("{name}({type_} x) -> {type_}", OPWRIGHT_FN({name}), "CompositeExplicitAutograd");'
+            )
     views = """
     std::string view(std::string_view a, const std::optional<std::string_view>& b) {
         return std::string(a) + "|" + std::string(b.value_or("none"));
@@ -139,8 +141,7 @@ def same(one: object, other: object) -> bool:
 @pytest.mark.parametrize(("base", "shape"), CARRIED)
 def test_every_carried_type_comes_back_as_it_went_in(base: Base, shape: int) -> None:
     for value in SHAPES[shape][3](base.values):
-        for name in (f"{base.schema}_{shape}", f"{base.schema}_{shape}_ref"):
-            assert same(getattr(torch.ops.echo, name)(value), number(value))
+        assert same(getattr(torch.ops.echo, f"{base.schema}_{shape}")(value), number(value))
 
 
 @pytest.mark.usefixtures("echoes")
@@ -177,7 +178,6 @@ def test_a_tensor_taken_by_reference_is_written_where_it_lies() -> None:
     tensor = torch.zeros(2)
     torch.ops.echo.written(tensor)
     assert tensor.tolist() == [4.0, 4.0]
-    assert torch.ops.echo.written.default._schema.arguments[0].alias_info.is_write
 
 
 @pytest.mark.usefixtures("echoes")
@@ -260,10 +260,8 @@ def test_arguments_are_released_whatever_the_kernel_does(name: str, compile_libr
 
     def call(times: int) -> None:
         for _ in range(times):
-            try:
+            with suppress(RuntimeError):
                 op(*arguments)
-            except RuntimeError:
-                continue
 
     call(1000)
     before = resident()
@@ -407,8 +405,8 @@ seen["f"] = torch.ops.taken.f(torch.ones(1)).tolist()
             ['torch refuses "g(Nonsense x) -> ()"', "Nonsense"],
         ),
         (
-            'OPWRIGHT_LIBRARY(late, m) { m.def("f(Tensor x, float n) -> Tensor"); }\n'
-            'OPWRIGHT_IMPL(late, NoSuchKey, m) { m.impl("f", OPWRIGHT_FN(other)); }',
+            """OPWRIGHT_LIBRARY(late, m) { m.def("f(Tensor x, float n) -> Tensor"); }
+            OPWRIGHT_IMPL(late, NoSuchKey, m) { m.impl("f", OPWRIGHT_FN(other)); }""",
             ["late::f for NoSuchKey", "is refused by torch"],
         ),
     ],

@@ -51,7 +51,7 @@ def said_of_forbidden_types(compiler_refuses: Callable[..., str]) -> str:
 def test_a_parameter_of_a_type_that_torch_does_not_carry_names_the_type_to_use(
     kind: str, said_of_forbidden_types: str
 ) -> None:
-    about = said_of_forbidden_types.split(f"Value<{kind}>'")[1].split("In instantiation of")[0]
+    about = said_of_forbidden_types.split(f"Value<{kind}>'")[1].split("In instantiation of", maxsplit=1)[0]
     (error,) = errors(about)
     assert FORBIDDEN[kind] in error
 
@@ -260,7 +260,8 @@ def test_implementations_that_fit_their_definitions_compile(compile_library: Cal
 def test_schemas_with_every_kind_of_default_are_read(compile_library: Callable[..., object]) -> None:
     schema = (
         "f.out(Tensor(a!) x, *, str s=\\\"a, (b)]'\\\", str t='\\\\'c', int[2] n=[1, -2], float[]? v=None, "
-        "float w=-1e-3, ScalarType d=float, bool b=True, Tensor(b)[] more, Tensor(c!)? last=None) -> (Tensor(a!) y, int)"
+        "float w=-1e-3, ScalarType d=float, bool b=True, Tensor(b)[] more, Tensor(c!)? last=None) "
+        "-> (Tensor(a!) y, int)"
     )
     compile_library(
         f"""{HEAD}

@@ -174,7 +174,8 @@ def _kept(cache: Cache, key: str, unit: ninja.Unit, work: Path) -> Path:
     headers = [path for path in _headers(product.with_suffix(".d")) if path != unit.source]
     started_ns = (work / ninja.FILE_NAME).stat().st_mtime_ns
     for path in (unit.source, *headers):
-        if path.stat().st_mtime_ns >= started_ns:
+        # Not >=: file systems count time in ticks, and a source written just before is in the same one.
+        if path.stat().st_mtime_ns > started_ns:
             msg = f"{path} changed while {unit.source.name} was being compiled: nothing was kept; build once more"
             raise BuildError(msg)
     return cache.keep_object(key, product, headers)

@@ -1,31 +1,15 @@
-"""Writes the C++ that defines a library's operators, from the schemas that op.py gives them."""
+"""The C++ that defines a library's operators, from the schemas that its op.py gives them."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from opwright.spec import Library
 
 HEADER_NAME = "definitions.h"
 SOURCE_NAME = "definitions.cpp"
-
-
-@dataclass(frozen=True)
-class Definitions:
-    """The generated files of one library.
-
-    Attributes:
-        header: tells kernels, when they compile, what the schemas say; included before every source.
-        source: defines the operators when the library is loaded.
-    """
-
-    header: Path
-    source: Path
 
 
 def header_text(library: Library) -> str:
@@ -59,27 +43,5 @@ OPWRIGHT_LIBRARY({library.namespace}, m) {{
 """
 
 
-def write_definitions(library: Library, folder: Path) -> Definitions:
-    """Write `definitions.h` and `definitions.cpp` for `library` into `folder`.
-
-    A file whose content would not change is left alone, so that build systems that compare times
-    have nothing to do.
-
-    Raises:
-        SpecError: a reference's annotations do not make a schema.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    return Definitions(
-        _written(folder / HEADER_NAME, header_text(library)),
-        _written(folder / SOURCE_NAME, source_text(library)),
-    )
-
-
 def _head(library: Library) -> str:
     return f"// Written by opwright from {library.root / 'op.py'}: edit that file, not this one.\n"
-
-
-def _written(path: Path, text: str) -> Path:
-    if not path.is_file() or path.read_text() != text:
-        path.write_text(text)
-    return path

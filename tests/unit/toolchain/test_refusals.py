@@ -23,8 +23,10 @@ a.cpp:11:37:   in 'constexpr' expansion of 'opwright::detail::ImplementedName<te
 
 def test_a_difference_is_one_sentence_at_the_authors_place() -> None:
     assert first_error(DIFFER).splitlines() == [
-        "a.cpp:11:37: error: the schema and the kernel differ: parameter 1, the schema says float, "
-        "the kernel takes int64_t, use double",
+        (
+            "a.cpp:11:37: error: the schema and the kernel differ: parameter 1, the schema says float, "
+            "the kernel takes int64_t, use double"
+        ),
         "  written: scale",
         "  kernel:  scale_cpu",
         '  schema:  scale(Tensor x, str mode="a") -> Tensor',
