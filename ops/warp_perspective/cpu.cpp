@@ -9,12 +9,18 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <climits>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <limits>
 #include <opencv2/imgproc.hpp>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -67,7 +73,8 @@ struct Warps {
         // Large images one after the other, because OpenCV divides each among its own threads; two pools at work at
         // once would only get in each other's way. Small ones side by side.
         const int64_t pixels = int64_t{output.rows} * output.cols;
-        const bool is_large = pixels >= pixels_per_stripe * torch::stable::get_num_threads();
+        const int64_t inner = std::min<int64_t>(pixels / pixels_per_stripe, cv::getNumThreads());
+        const bool is_large = inner >= torch::stable::get_num_threads();
         const int64_t grain = is_large ? count : std::max<int64_t>(1, pixels_per_task / pixels);
         std::atomic<bool> has_failed = false;
         std::exception_ptr failure;
@@ -106,16 +113,21 @@ bool is_singular(const cv::Matx33d& m) {
 // ---- What torch hands over: checked, and turned into the above. ----
 
 template <std::size_t count>
+std::string names(const std::array<Choice, count>& choices) {
+    std::string all;
+    for (const Choice& choice : choices) all += (all.empty() ? "" : ", ") + std::string(choice.name);
+    return all;
+}
+
+template <std::size_t count>
 int chosen(std::string_view name, const std::array<Choice, count>& choices, const char* argument) {
-    for (const Choice& choice : choices) {
-        if (choice.name == name) return choice.value;
-    }
-    OPWRIGHT_CHECK(name != "transparent",
-                   "border_mode 'transparent' is refused: it leaves pixels of the output as they "
+    const auto found =
+        std::find_if(choices.begin(), choices.end(), [&](const Choice& one) { return one.name == name; });
+    OPWRIGHT_CHECK(name != "transparent", argument,
+                   " 'transparent' is refused: it leaves pixels of the output as they ",
                    "were, and this output is fresh: use 'constant'");
-    std::string known;
-    for (const Choice& choice : choices) known += (known.empty() ? "" : ", ") + std::string(choice.name);
-    opwright::detail::fail(argument, " must be one of ", known, ", got '", name, "'");
+    OPWRIGHT_CHECK(found != choices.end(), argument, " must be one of ", names(choices), ", got '", name, "'");
+    return found->value;
 }
 
 cv::Scalar border_scalar(const std::optional<std::vector<double>>& value, int64_t channels, ScalarType dtype) {
@@ -204,11 +216,13 @@ std::vector<int64_t> output_sizes(Sizes image, int64_t height, int64_t width, Sc
 }
 
 Tensor allocated(const Tensor& like, const std::vector<int64_t>& sizes) {
+    std::optional<Tensor> fresh;
     try {
-        return torch::stable::new_empty(like, sizes);
+        fresh = torch::stable::new_empty(like, sizes);
     } catch (const std::runtime_error&) {  // torch's C interface has lost the reason, and there is only one
-        opwright::detail::fail("there is no memory for an output of shape ", sizes, " of ", like.scalar_type());
     }
+    OPWRIGHT_CHECK(fresh, "there is no memory for an output of shape ", sizes, " of ", like.scalar_type());
+    return *std::move(fresh);
 }
 
 Tensor warp_perspective(const Tensor& image, const Tensor& warp, int64_t height, int64_t width,

@@ -163,6 +163,7 @@ def _weights(interpolation: str) -> Tensor:
     # sinc(d) sinc(d / 4) (Lanczos, a = 4), scaled so that the eight weights sum to one.
     distance = t.double() + torch.arange(3.0, -5.0, -1.0, dtype=torch.float64)
     window: Tensor = torch.special.sinc(distance) * torch.special.sinc(distance / 4)
+    window = torch.where(distance.frac() == 0, (distance == 0).double(), window)  # sin(pi) is not quite zero
     return window.div(window.sum(1, keepdim=True)).float()
 
 

@@ -128,7 +128,7 @@ def test_the_one_element_that_is_not_finite_is_found_at_any_strides(
     data: st.DataObject,
     dtype: torch.dtype,
     transposed: bool,
-    sliced: bool,  # noqa: FBT001  drawn, not passed by hand
+    sliced: bool,
 ) -> None:
     rows, columns = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
     whole = torch.full((rows * 2, columns * 2), float("nan"), dtype=dtype)

@@ -38,6 +38,11 @@ def loaded() -> Loaded:
     return opwright.open(FOLDER)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _built() -> None:
+    loaded()  # a build that fails, fails once
+
+
 def warp_perspective(*args: object) -> Tensor:
     result: Tensor = loaded().ops.warp_perspective(*args)
     return result

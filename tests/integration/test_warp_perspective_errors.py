@@ -32,6 +32,11 @@ def loaded() -> Loaded:
     return opwright.open(Path(__file__).parents[2] / "ops" / "warp_perspective")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _built() -> None:
+    loaded()  # a build that fails, fails once
+
+
 def entry(row: int, col: int, value: float) -> Tensor:
     warp = torch.eye(3)
     warp[row, col] = value

@@ -1,4 +1,4 @@
-// Registers operators with torch, through its stable ABI.
+// Registers operators with torch, through its stable ABI. The macros stand at global scope, outside of any namespace.
 //
 //     OPWRIGHT_LIBRARY(ns, m) {
 //         m.def("f", OPWRIGHT_FN(f));                              // the schema is inferred from the C++ signature

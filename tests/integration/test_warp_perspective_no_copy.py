@@ -1,0 +1,138 @@
+"""No pixel is moved but by the warp itself: the addresses that OpenCV is given are those of the tensors.
+
+The operator's own sources are built once more with a header in front that puts a recorder between them and
+cv::warpPerspective, and run in a process of their own, since a namespace has one home in a process.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import opwright
+
+pytestmark = pytest.mark.needs("opencv")
+
+FOLDER = Path(__file__).parents[2] / "ops" / "warp_perspective"
+
+RECORDER = r"""
+#pragma once
+#include <opencv2/imgproc.hpp>
+
+// The last call: image address and step, output address and step.
+extern "C" __attribute__((visibility("default"))) inline std::uint64_t opencv_saw[4] = {};
+extern "C" __attribute__((visibility("default"))) inline int opencv_is_to_fail = 0;
+
+namespace cv {
+inline void recorded(InputArray from, OutputArray into, InputArray matrix, Size size, int flags, int border_mode,
+                     const Scalar& border_value) {
+    if (opencv_is_to_fail) CV_Error(Error::StsError, "asked to fail");
+    opencv_saw[0] = reinterpret_cast<std::uint64_t>(from.getMat().data);
+    opencv_saw[1] = from.getMat().step[0];
+    opencv_saw[2] = reinterpret_cast<std::uint64_t>(into.getMat().data);
+    opencv_saw[3] = into.getMat().step[0];
+    warpPerspective(from, into, matrix, size, flags, border_mode, border_value);
+}
+}  // namespace cv
+#define warpPerspective recorded
+"""
+
+SCRIPT = r"""
+import ctypes, json, sys
+import skimage.data, torch, opwright
+from torch.profiler import ProfilerActivity, profile
+
+library = opwright.open(sys.argv[1])
+native = ctypes.CDLL(str(library.path))
+saw = (ctypes.c_uint64 * 4).in_dll(native, "opencv_saw")
+is_to_fail = ctypes.c_int.in_dll(native, "opencv_is_to_fail")
+photograph = torch.from_numpy(skimage.data.astronaut())
+images = {
+    "photograph": photograph,
+    "every second row": photograph[::2],
+    "a crop": photograph[100:300, 50:350],
+    "transposed": photograph.transpose(0, 1),
+    "every second column": photograph[:, ::2],
+    "a batch of one": photograph[None, ::2],
+    "a batch shown twice": photograph.expand(2, -1, -1, -1),
+}
+eye = torch.eye(3)
+report = {}
+for name, image in images.items():
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as memory:
+        result = library.ops.warp_perspective(image, eye, 200, 300)
+    last = result if result.dim() == 3 else result[-1]
+    report[name] = {
+        "image": [image.data_ptr(), image.stride(-3)],
+        "output": [last.data_ptr(), last.stride(0)],
+        "opencv": list(saw),
+        "allocated": [event.self_cpu_memory_usage for event in memory.events() if event.self_cpu_memory_usage > 0],
+        "image bytes": image.nbytes,
+        "output bytes": result.nbytes,
+    }
+report["errors"] = []
+is_to_fail.value = 1
+for image in (photograph[:9, :9], photograph[:9, :9].expand(50, -1, -1, -1), photograph.expand(3, -1, -1, -1)):
+    try:
+        library.ops.warp_perspective(image, torch.eye(3), 64, 64)
+    except RuntimeError as error:
+        report["errors"].append(str(error))
+json.dump(report, sys.stdout)
+"""
+
+Report = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "recorder.h").write_text(RECORDER)
+    (folder / "cpu.cpp").write_bytes((FOLDER / "cpu.cpp").read_bytes())
+    said = (FOLDER / "op.py").read_text()
+    with_recorder = said.replace('packages=["opencv4"]', 'packages=["opencv4"], cflags=["-include", "recorder.h"]')
+    assert with_recorder != said
+    (folder / "op.py").write_text(with_recorder)
+    source = str(Path(opwright.__file__).parents[1])
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {source!r})\n{SCRIPT}", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    found: Report = json.loads(ran.stdout)
+    return found
+
+
+@pytest.mark.parametrize("image", ["photograph", "every second row", "a crop", "a batch of one", "a batch shown twice"])
+def test_opencv_reads_the_image_where_it_lies(report: Report, image: str) -> None:
+    seen = report[image]
+    assert seen["opencv"][:2] == seen["image"]  # uint8: a stride in elements is one in bytes
+
+
+@pytest.mark.parametrize("image", ["transposed", "every second column"])
+def test_an_image_that_no_mat_can_express_is_copied_once(report: Report, image: str) -> None:
+    seen = report[image]
+    assert seen["opencv"][0] != seen["image"][0]
+    assert sorted(seen["allocated"]) == sorted([seen["image bytes"], seen["output bytes"]])
+
+
+def test_opencv_writes_where_the_result_lies(report: Report) -> None:
+    for name in ("photograph", "every second row", "a crop", "transposed", "every second column", "a batch of one"):
+        assert report[name]["opencv"][2:] == report[name]["output"], name
+
+
+@pytest.mark.parametrize("image", ["photograph", "every second row", "a crop", "a batch of one", "a batch shown twice"])
+def test_torch_allocates_the_result_and_nothing_else(report: Report, image: str) -> None:
+    assert report[image]["allocated"] == [report[image]["output bytes"]]
+
+
+def test_an_error_inside_opencv_becomes_one_line_also_from_within_a_batch(report: Report) -> None:
+    assert report["errors"] == [report["errors"][0]] * 3
+    assert report["errors"][0].startswith("OpenCV ")
+    assert report["errors"][0].endswith(", recorded: asked to fail")
