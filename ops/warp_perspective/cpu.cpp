@@ -36,7 +36,6 @@ constexpr int64_t max_image_side = SHRT_MAX - 1;  // cv::remap keeps whole coord
 constexpr int64_t max_output_side = 1 << 30;      // OpenCV counts rows in int, and adds a block to them
 constexpr int64_t scalar_channels = 4;            // a cv::Scalar; cubic and Lanczos stop there too
 constexpr int64_t pixels_per_task = 1 << 15;      // less than this is not worth waking a thread for
-constexpr int64_t pixels_per_stripe = 1 << 16;    // what OpenCV gives to each of its own threads
 
 struct Choice {
     std::string_view name;
@@ -70,12 +69,8 @@ struct Warps {
     /// `count` images, `image_bytes` and `output_bytes` apart; one matrix for all of them, or one for each.
     void all(int64_t count, const std::byte* from, int64_t image_bytes, std::byte* into, int64_t output_bytes,
              const std::vector<cv::Matx33d>& to_image) const {
-        // Large images one after the other, because OpenCV divides each among its own threads; two pools at work at
-        // once would only get in each other's way. Small ones side by side.
         const int64_t pixels = int64_t{output.rows} * output.cols;
-        const int64_t inner = std::min<int64_t>(pixels / pixels_per_stripe, cv::getNumThreads());
-        const bool is_large = inner >= torch::stable::get_num_threads();
-        const int64_t grain = is_large ? count : std::max<int64_t>(1, pixels_per_task / pixels);
+        const int64_t grain = std::max<int64_t>(1, pixels_per_task / pixels);
         std::atomic<bool> has_failed = false;
         std::exception_ptr failure;
         torch::stable::parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {

@@ -13,7 +13,7 @@ import opwright
 
 library = opwright.Library("opencv", sources=["cpu.cpp"], packages=["opencv4"])
 
-# OpenCV places a pixel on a grid of 1/32 (INTER_BITS = 5), keeps whole coordinates in 16 bits, and steps from 32.
+# OpenCV places a pixel on a grid of 1/32 (INTER_BITS = 5) and keeps whole coordinates in 16 bits.
 SUBPIXELS = 32
 SHORT = torch.iinfo(torch.int16)
 INT = torch.iinfo(torch.int32)

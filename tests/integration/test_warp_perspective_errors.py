@@ -186,7 +186,7 @@ def test_a_warp_that_is_not_finite_is_refused(value: float, inverse_map: bool) -
         torch.zeros(3, 3),
         torch.ones(3, 3),
         torch.arange(9.0).reshape(3, 3),
-        torch.tensor([[0.1, 0.2, 0.3], [0.2, 0.4, 0.6], [0.7, 0.7, 0.1]], dtype=torch.float64),
+        torch.tensor([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6], [0.7, 0.8, 0.9]], dtype=torch.float64),
         torch.eye(3, dtype=torch.float64) * 1e-200,
         torch.eye(3, dtype=torch.float64) * 1e200,
     ],

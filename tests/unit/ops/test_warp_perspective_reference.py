@@ -141,6 +141,14 @@ def test_integers_saturate_where_cubic_overshoots(dtype: torch.dtype, low: int, 
     assert (result.min(), result.max()) == (low, high)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "seen"), [(torch.uint8, [1, 2, 3]), (torch.uint16, [0, 2, 2]), (torch.int16, [0, 2, 2])]
+)
+def test_a_half_goes_up_in_uint8_and_to_even_in_other_integers(dtype: torch.dtype, seen: list[int]) -> None:
+    image = torch.tensor([[0, 1, 2, 3]]).to(dtype)
+    assert reference()(image, shift(0.5), 1, 3, "linear", True)[0].tolist() == seen
+
+
 def test_every_image_of_a_batch_has_its_own_warp() -> None:
     batch = torch.rand(3, 5, 6, 2)
     warps = torch.stack([shift(0), shift(1, 2), shift(-1.5, 0.25)])
