@@ -1,4 +1,4 @@
-"""Builds that several tests share: headers with the compiler alone, and whole projects with CMake."""
+"""What several tests share: builds with the compiler alone and with CMake, and a look into what was built."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 import torch
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
 from filelock import FileLock
 
 import opwright
@@ -91,6 +93,12 @@ class Cmake(Protocol):
     ) -> subprocess.CompletedProcess[str]: ...
 
 
+class Dynamic(Protocol):
+    """Reads an ELF file's dynamic section: what it says of a kind, such as `needed` or `runpath`."""
+
+    def __call__(self, path: Path, kind: str) -> list[str]: ...
+
+
 @pytest.fixture(scope="session")
 def build_once(tmp_path_factory: pytest.TempPathFactory) -> BuildOnce:
     base = tmp_path_factory.getbasetemp()
@@ -132,3 +140,15 @@ def cmake() -> Cmake:
         return done
 
     return run
+
+
+@pytest.fixture(scope="session")
+def dynamic() -> Dynamic:
+
+    def dynamic(path: Path, kind: str) -> list[str]:
+        with path.open("rb") as file:
+            section = ELFFile(file).get_section_by_name(".dynamic")
+            assert isinstance(section, DynamicSection)
+            return [str(getattr(tag, kind)) for tag in section.iter_tags() if hasattr(tag, kind)]
+
+    return dynamic

@@ -27,7 +27,7 @@ print(len(artefact.compiled), artefact.path)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "a.cpp").write_text("int a() { return 1; }\n")
+    (tmp_path / "a.cpp").write_text('extern "C" __attribute__((visibility("default"))) int a() { return 1; }\n')
     # A compiler that takes a while, so that processes meet.
     compiler = tmp_path / "slow-g++"
     compiler.write_text('#!/bin/sh\necho $$ >> "$SLOW_LOG"\nsleep "$SLOW_S"\nexec g++ "$@"\n')
@@ -122,4 +122,4 @@ def test_a_builder_killed_again_and_again_never_leaves_a_broken_library(folder: 
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     path = out.split()[1]
-    subprocess.run([sys.executable, "-c", f"import torch, ctypes; ctypes.CDLL({path!r})._Z1av"], check=True)
+    subprocess.run([sys.executable, "-c", f"import torch, ctypes; ctypes.CDLL({path!r}).a()"], check=True)

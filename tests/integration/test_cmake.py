@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from elftools.elf.dynamic import DynamicSection
-from elftools.elf.elffile import ELFFile
 
 import opwright
 from opwright.builder.compile import compose
 from opwright.builder.plan import plan_sources
 
 if TYPE_CHECKING:
-    from tests.integration.conftest import BuildOnce, Cmake
+    from tests.integration.conftest import BuildOnce, Cmake, Dynamic
 
 pytestmark = pytest.mark.needs("cmake")
 
@@ -89,14 +87,6 @@ def write(folder: Path, files: dict[str, str]) -> Path:
     return folder
 
 
-def dynamic(path: Path, kind: str) -> list[str]:
-    """What an ELF file's dynamic section says of `kind`, such as `needed` or `runpath`."""
-    with path.open("rb") as file:
-        section = ELFFile(file).get_section_by_name(".dynamic")
-        assert isinstance(section, DynamicSection)
-        return [getattr(tag, kind) for tag in section.iter_tags() if hasattr(tag, kind)]
-
-
 def in_python(library: Path, expression: str) -> str:
     """What `expression` is in a new Python that has opened `library`."""
     script = f"import torch; torch.ops.load_library({str(library)!r}); print({expression})"
@@ -122,12 +112,12 @@ def test_each_form_of_library_registers_its_operators(project: Path, target: str
     assert in_python(project / f"lib{target}.so", f"torch.ops.{call}(21)") == "42"
 
 
-def test_a_program_keeps_what_it_links_under_a_global_as_needed(project: Path) -> None:
+def test_a_program_keeps_what_it_links_under_a_global_as_needed(project: Path, dynamic: Dynamic) -> None:
     assert {"libalone.so", "libwhole.so", "libfolder.so"} <= set(dynamic(project / "kept", "needed"))
     assert "libalone.so" in dynamic(project / "through", "needed")
 
 
-def test_plain_linking_loses_the_library_that_the_target_keeps(project: Path) -> None:
+def test_plain_linking_loses_the_library_that_the_target_keeps(project: Path, dynamic: Dynamic) -> None:
     assert "libalone.so" not in dynamic(project / "lost", "needed")
 
 
@@ -136,7 +126,9 @@ def test_a_program_finds_its_libraries_when_it_runs(project: Path) -> None:
     assert subprocess.run([project / "through"], check=False).returncode == 0
 
 
-def test_an_installed_library_holds_no_paths_of_the_machine_that_built_it(project: Path, tmp_path: Path) -> None:
+def test_an_installed_library_holds_no_paths_of_the_machine_that_built_it(
+    project: Path, tmp_path: Path, dynamic: Dynamic
+) -> None:
     assert dynamic(project / "libalone.so", "runpath")
     install = ["cmake", "--install", str(project), "--prefix", str(tmp_path)]
     subprocess.run(install, check=True, capture_output=True)
@@ -205,7 +197,7 @@ def test_sources_of_both_styles_build_with_find_package_torch_alone(tmp_path: Pa
 
 
 @pytest.mark.needs("nvcc")
-def test_cuda_sources_are_compiled_by_nvcc_where_there_are_some(tmp_path: Path, cmake: Cmake) -> None:
+def test_cuda_sources_are_compiled_by_nvcc_where_there_are_some(tmp_path: Path, cmake: Cmake, dynamic: Dynamic) -> None:
     kernel = """
         #ifndef USE_CUDA
         #error "USE_CUDA is not defined"

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from elftools.elf.dynamic import DynamicSection
-from elftools.elf.elffile import ELFFile
 
 if TYPE_CHECKING:
-    from tests.integration.conftest import BuildOnce, Cmake
+    from tests.integration.conftest import BuildOnce, Cmake, Dynamic
 
 pytestmark = pytest.mark.needs("cmake", "opencv")
 
@@ -156,13 +154,6 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
     assert len(lines) == 1, done.stderr
     assert not re.search(r"terminate|frame #|Traceback|what\(\)", lines[0])
     return lines[0]
-
-
-def needed(program: Path) -> list[str]:
-    with program.open("rb") as file:
-        dynamic = ELFFile(file).get_section_by_name(".dynamic")
-        assert isinstance(dynamic, DynamicSection)
-        return [str(getattr(tag, "needed")) for tag in dynamic.iter_tags("DT_NEEDED")]  # noqa: B009  its stubs lack it
 
 
 @pytest.mark.parametrize("inputs", ["inputs", "inputs_42"])
@@ -316,9 +307,9 @@ def test_a_second_torch_library_of_a_namespace_is_refused_where_pytorch_would_te
     )
 
 
-def test_the_linked_library_is_kept_under_a_global_as_needed(app: App) -> None:
-    assert "libwarp_perspective.so" in needed(app.build / "app" / "run_linked")
-    assert "libwarp_perspective.so" not in needed(app.build / "app" / "run_opened")
+def test_the_linked_library_is_kept_under_a_global_as_needed(app: App, dynamic: Dynamic) -> None:
+    assert "libwarp_perspective.so" in dynamic(app.build / "app" / "run_linked", "needed")
+    assert "libwarp_perspective.so" not in dynamic(app.build / "app" / "run_opened", "needed")
 
 
 def mapped_files(app: App, log: Path, *arguments: str | Path) -> set[str]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-from elftools.elf.dynamic import DynamicSection
-from elftools.elf.elffile import ELFFile
 
 import opwright
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.integration.conftest import Dynamic
 
 OP = """
 import opwright
@@ -76,13 +76,11 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.needs("nvcc")
 def test_both_halves_become_one_library_that_brings_pytorchs_cuda_half(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, dynamic: Dynamic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "8.0;9.0+PTX")
     path = opwright.build(folder, cuda=True)
-    with path.open("rb") as file:
-        dynamic = next(section for section in ELFFile(file).iter_sections() if isinstance(section, DynamicSection))
-        needed = {tag.needed for tag in dynamic.iter_tags("DT_NEEDED")}
+    needed = dynamic(path, "needed")
     # Without libtorch.so, a process with a CUDA build of PyTorch would not find torch_c10_cuda_check_msg.
     assert "libtorch.so" in needed
     assert any(name.startswith("libcudart.so") for name in needed)
