@@ -38,17 +38,17 @@ APP = REPOSITORY / "examples" / "cpp_app"
 PYTHON_ROUTES = {
     "open": "op library: opwright.open",
     "files": "files: opwright.load",
-    "strings": "strings: opwright.load_inline",
+    "strings": "strings: load_inline",
     "setuptools": "setuptools: OpExtension",
-    "cmake": "CMake: opwright_add_library",
+    "cmake": "CMake: find_package",
     "trace": "torch.jit.trace",
     "script": "torch.jit.script",
 }
 CPP_ROUTES = {
-    ("linked", "trace"): "traced model, operator linked",
-    ("linked", "script"): "scripted model, operator linked",
-    ("opened", "trace"): "traced model, operator opened",
-    ("opened", "script"): "scripted model, operator opened",
+    ("linked", "trace"): "traced, operator linked",
+    ("linked", "script"): "scripted, operator linked",
+    ("opened", "trace"): "traced, operator opened",
+    ("opened", "script"): "scripted, operator opened",
 }
 
 console = Console(highlight=False)

@@ -76,6 +76,8 @@ def required() -> tuple[str, ...]:
 
 
 def pytest_configure() -> None:
+    # Beside the other build output, so that tests find their builds again and leave the user's own cache alone.
+    os.environ.setdefault("OPWRIGHT_CACHE", str(Path(__file__).parents[1] / "build" / "test-cache"))
     required()  # a slip of the pen in the switch stops the run before the first test
 
 

@@ -134,7 +134,7 @@ def compose(plan: Plan) -> Recipes:
         if source.suffix == ".cu" and nvcc is not None:
             command = [
                 *nvcc.command,
-                f"-ccbin={cxx.path}",
+                f"-ccbin={cxx.host}",
                 *flags.cuda_flags(plan.abi, torch, plan.name, packages=packages, python_module=python_module),
                 *own,
                 *forced,

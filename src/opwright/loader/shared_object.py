@@ -89,6 +89,8 @@ def _taken(namespace: str) -> str | None:
     try:
         # The dispatcher has no question for this: define it for a moment, and be refused if it is taken.
         torch.library.Library(namespace, "DEF")._destroy()  # noqa: SLF001  its only other end is garbage collection
+    except ValueError:
+        return "by PyTorch itself"
     except RuntimeError as error:
         place = re.search(r"Previous registration of \w+ was registered at (\S+?);", str(error))
         opened = [str(path) for path, defined in _opened.items() if namespace in defined]

@@ -31,6 +31,11 @@ class Compiler:
         return [str(self.path), *self.prefix]
 
     @property
+    def host(self) -> str:
+        """The compiler itself, behind a launcher such as ccache: what nvcc is told to call."""
+        return [word for word in self.command if not word.startswith("-")][-1]
+
+    @property
     def identity(self) -> list[str]:
         """What makes this compiler this compiler, for cache keys: an upgrade changes size or time."""
         real = self.path.resolve()

@@ -19,7 +19,9 @@ def test_the_compiler_that_cxx_names_is_taken_with_its_prefix(tmp_path: Path, mo
     wrapper.write_text("#!/bin/sh\n")
     wrapper.chmod(0o755)
     monkeypatch.setenv("CXX", f"{wrapper} g++")
-    assert compiler.find_cxx().command == [str(wrapper), "g++"]
+    found = compiler.find_cxx()
+    assert found.command == [str(wrapper), "g++"]
+    assert found.host == "g++"
 
 
 def test_a_cxx_that_names_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
