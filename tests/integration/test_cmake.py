@@ -53,7 +53,6 @@ set(CMAKE_CXX_STANDARD 17)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_EXE_LINKER_FLAGS "-Wl,--as-needed")
 find_package(opwright 0.1 REQUIRED)
-find_package(Torch REQUIRED)
 
 opwright_add_library(alone SOURCES alone.cpp)
 opwright_add_library(whole SOURCES whole.cpp NAMESPACE named)
@@ -61,14 +60,14 @@ opwright_add_library(folder described)
 install(TARGETS alone DESTINATION lib)
 
 add_executable(kept main.cpp)
-target_link_libraries(kept PRIVATE ${{TORCH_LIBRARIES}} alone whole folder)
+target_link_libraries(kept PRIVATE opwright::torch alone whole folder)
 add_executable(lost main.cpp)
-target_link_libraries(lost PRIVATE ${{TORCH_LIBRARIES}} $<TARGET_FILE:alone>)
+target_link_libraries(lost PRIVATE opwright::torch $<TARGET_FILE:alone>)
 add_dependencies(lost alone)
 add_library(between STATIC main.cpp)
 target_link_libraries(between PRIVATE alone)
 add_executable(through main.cpp)
-target_link_libraries(through PRIVATE between ${{TORCH_LIBRARIES}})
+target_link_libraries(through PRIVATE between opwright::torch)
 """
 FILES = {
     "CMakeLists.txt": PROJECT,
@@ -175,7 +174,7 @@ def test_a_changed_op_py_configures_and_builds_anew(tmp_path: Path, cmake: Cmake
 
 @pytest.mark.needs("opencv")
 def test_sources_of_both_styles_build_with_find_package_torch_alone(tmp_path: Path) -> None:
-    import torch.utils  # noqa: PLC0415  only here; importing torch takes a second
+    import torch  # noqa: PLC0415  only here; importing torch takes a second
 
     text = f"""{HEAD}
         add_subdirectory("{TUTORIAL_STYLE}" tutorial_style)
@@ -189,7 +188,10 @@ def test_sources_of_both_styles_build_with_find_package_torch_alone(tmp_path: Pa
     build = tmp_path / "build"
     prefix = f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}"
     for command in (["cmake", "-S", str(tmp_path), "-B", str(build), prefix], ["cmake", "--build", str(build)]):
-        subprocess.run(command, check=True, capture_output=True)
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if torch.version.cuda is not None and "cannot find the CUDA" in done.stderr:
+            pytest.skip("PyTorch's own CMake package wants the CUDA toolkit for a CUDA build, and it is not here")
+        assert done.returncode == 0, done.stdout + done.stderr
     assert in_python(build / "libby_hand.so", "torch.ops.by_hand.twice(21)") == "42"
     warped = "torch.ops.my_ops.warp_perspective(torch.ones(4, 8), torch.eye(3)).sum(1).tolist()"
     library = build / "tutorial_style" / "libtutorial_style.so"
