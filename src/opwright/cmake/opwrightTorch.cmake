@@ -2,7 +2,7 @@
 #
 # PyTorch's own find_package(Torch) asks for the whole CUDA toolkit wherever PyTorch is a CUDA build, which is what pip
 # installs by default. A program that loads a model needs none of it: headers, three libraries, and where they are.
-if(NOT TARGET opwright::torch)
+if(NOT TARGET opwright::torch AND NOT CMAKE_SCRIPT_MODE_FILE)  # a script (cmake -P) has no targets
   set(_opwright_torch_includes "${OPWRIGHT_TORCH_DIR}/include" "${OPWRIGHT_TORCH_DIR}/include/torch/csrc/api/include")
   set(_opwright_torch_libraries "${OPWRIGHT_TORCH_DIR}/lib/libtorch_cpu.so" "${OPWRIGHT_TORCH_DIR}/lib/libc10.so")
   add_library(opwright::torch INTERFACE IMPORTED)
