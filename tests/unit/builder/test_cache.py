@@ -57,9 +57,21 @@ def test_a_header_with_a_new_time_and_the_same_bytes_is_the_same(cache: Cache, t
 def test_a_header_of_the_same_size_with_other_bytes_is_another(cache: Cache, tmp_path: Path) -> None:
     header = _file(tmp_path, "a.h", "int a;")
     cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [header])
+    before = header.stat()
     header.write_text("int b;")
-    os.utime(header, ns=(1, 1))
+    os.utime(header, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert cache.find_object("recipe") is None
+
+
+def test_a_header_that_nobody_touched_is_not_read_again(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = _file(tmp_path, "a.h", "int a;")
+    kept = cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [header])
+    read: list[Path] = []
+    monkeypatch.setattr("pathlib.Path.read_bytes", lambda path: read.append(path) or b"")
+    assert cache.find_object("recipe") == kept
+    assert read == []
 
 
 def test_a_header_that_is_gone_is_a_miss(cache: Cache, tmp_path: Path) -> None:
@@ -78,7 +90,9 @@ def test_headers_that_go_back_find_the_first_object_again(cache: Cache, tmp_path
     assert cache.find_object("recipe") == first
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[{}]", "null", "[1]"])
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[{}]", "null", "[1]", '[{"object": "a.o", "bytes": 4, "headers": [[1]]}]']
+)
 def test_a_damaged_manifest_is_as_good_as_none(cache: Cache, tmp_path: Path, damage: str) -> None:
     kept = cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [])
     (kept.parent / "manifest.json").write_text(damage)
