@@ -68,10 +68,13 @@ def test_a_header_that_nobody_touched_is_not_read_again(
 ) -> None:
     header = _file(tmp_path, "a.h", "int a;")
     kept = cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [header])
-    read: list[Path] = []
-    monkeypatch.setattr("pathlib.Path.read_bytes", lambda path: read.append(path) or b"")
+
+    def refuse(path: Path) -> bytes:
+        msg = f"{path} was read"
+        raise AssertionError(msg)
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
     assert cache.find_object("recipe") == kept
-    assert read == []
 
 
 def test_a_header_that_is_gone_is_a_miss(cache: Cache, tmp_path: Path) -> None:
@@ -90,9 +93,16 @@ def test_headers_that_go_back_find_the_first_object_again(cache: Cache, tmp_path
     assert cache.find_object("recipe") == first
 
 
-@pytest.mark.parametrize(
-    "damage", ["", "{", "[{}]", "null", "[1]", '[{"object": "a.o", "bytes": 4, "headers": [[1]]}]']
-)
+def test_a_manifest_of_another_form_is_as_good_as_none(cache: Cache, tmp_path: Path) -> None:
+    kept = cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [_file(tmp_path, "a.h", "int a;")])
+    manifest = kept.parent / "manifest.json"
+    variants = json.loads(manifest.read_text())
+    variants[0]["headers"] = [[1, 2]]
+    manifest.write_text(json.dumps(variants))
+    assert cache.find_object("recipe") is None
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[{}]", "null", "[1]"])
 def test_a_damaged_manifest_is_as_good_as_none(cache: Cache, tmp_path: Path, damage: str) -> None:
     kept = cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [])
     (kept.parent / "manifest.json").write_text(damage)
