@@ -13,7 +13,7 @@ import pytest
 
 import opwright
 from opwright.builder.cache import Cache
-from opwright.builder.compile import Artefact, build_plan
+from opwright.builder.compile import Artefact, build_plan, copy_to
 from opwright.builder.plan import plan_sources
 from opwright.errors import BuildError
 
@@ -169,3 +169,10 @@ def test_a_header_that_changes_while_it_is_compiled_is_not_kept(folder: Path, mo
     monkeypatch.setenv("CXX", str(meddler))
     with pytest.raises(BuildError, match=r"answer\.h changed while a\.cpp was being compiled: nothing was kept"):
         _build(folder)
+
+
+def test_a_target_that_cannot_be_written_says_where_the_build_is(folder: Path) -> None:
+    (folder / "a.cpp").write_text("int a() { return 1; }\n")
+    artefact = _build(folder)
+    with pytest.raises(BuildError, match=r"b\.cpp/out\.so cannot be written: .*What was built is at .*mine\.so"):
+        copy_to(artefact, folder / "b.cpp" / "out.so")

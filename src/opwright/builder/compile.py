@@ -97,14 +97,22 @@ def build_plan(plan: Plan, *, cache: Cache | None = None, progress: Progress | N
 
 
 def copy_to(artefact: Artefact, target: Path) -> Path:
-    """Copy what was built to `target`, whole or not at all."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    """Copy what was built to `target`, whole or not at all.
+
+    Raises:
+        BuildError: `target` cannot be written.
+    """
     part = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        shutil.copy2(artefact.path, part)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            shutil.copy2(artefact.path, part)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        msg = f"{target} cannot be written: {error.strerror}. What was built is at {artefact.path}"
+        raise BuildError(msg) from error
     return target
 
 

@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.errors import LiveError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -34,7 +35,7 @@ class Progress:
     def __enter__(self) -> Self:
         # Only one live display can be on a console; a caller's own wins.
         if self._console.is_terminal and not self._verbose:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(LiveError):
                 self._status = self._console.status(f"building {self._name}")
                 self._status.start()
         return self

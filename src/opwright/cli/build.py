@@ -40,6 +40,12 @@ def build(
     library = library_at(path)
     artefact = build_library(library, verbose=verbose, cuda=cuda)
     target = copy_to(artefact, output.absolute()) if output else artefact.path
+    left_out = [source.name for source in library.sources if source not in artefact.plan.sources]
+    if left_out:
+        reason = (
+            "as --no-cuda says" if cuda is False else "this PyTorch is a CPU build; --cuda compiles them all the same"
+        )
+        stderr().print(f"left out: {', '.join(left_out)} ({reason})", markup=False, soft_wrap=True)
     if artefact.log:
         stderr().print(artefact.log, markup=False, soft_wrap=True)
     if json is not None:
@@ -49,6 +55,7 @@ def build(
             "operators": [f"{library.namespace}::{schema}" for schema in library.schemas()],
             "abi": artefact.plan.abi,
             "cuda": artefact.plan.cuda,
+            "left_out": left_out,
             "compiled": [str(source) for source in artefact.compiled],
             "seconds": round(artefact.seconds, 3),
         }

@@ -15,7 +15,7 @@ from rich.table import Table
 from opwright.builder.cache import Cache
 from opwright.builder.ninja import program as ninja_program
 from opwright.cli.output import JsonOption, stdout, write_json
-from opwright.errors import ToolchainError
+from opwright.errors import OpwrightError, ToolchainError
 from opwright.toolchain.compiler import find_cxx, find_nvcc
 from opwright.toolchain.packages import find_package
 from opwright.toolchain.pytorch import find_pytorch
@@ -83,7 +83,7 @@ def doctor(
 def _look(what: str, needed: str, find: Callable[[], str], *, required: bool = False) -> Finding:
     try:
         return Finding(what, needed, required, find(), "")
-    except ToolchainError as error:
+    except OpwrightError as error:
         return Finding(what, needed, required, "", str(error))
 
 

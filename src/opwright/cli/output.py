@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from opwright.errors import OpwrightError
+
 JsonOption = Annotated[
     str | None,
     typer.Option("--json", metavar="FILE", help="Write the result as JSON to FILE; - is standard output."),
@@ -26,9 +28,17 @@ def stderr() -> Console:
 
 
 def write_json(target: str, result: dict[str, Any]) -> None:
-    """Write `result` to the file `target`, or to standard output for `-`."""
+    """Write `result` to the file `target`, or to standard output for `-`.
+
+    Raises:
+        OpwrightError: the file cannot be written.
+    """
     text = json.dumps(result, indent=2) + "\n"
     if target == "-":
         typer.echo(text, nl=False)
-    else:
+        return
+    try:
         Path(target).write_text(text)
+    except OSError as error:
+        msg = f"--json {target} cannot be written: {error.strerror}. Name a file in a folder that exists, or - for here"
+        raise OpwrightError(msg) from error

@@ -63,3 +63,17 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it() -> None:
     missing = opwright("doctor", "--package", "no-such-package")
     assert missing.returncode == 4
     assert "'no-such-package' is not installed" in missing.stdout
+
+
+def test_the_doctor_finds_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = opwright("doctor", OPWRIGHT_CACHE=str(tmp_path / "file"))
+    assert ended.returncode == 4
+    assert "cannot be written" in ended.stdout
+
+
+def test_a_json_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    ended = opwright("doctor", "--json", str(tmp_path / "nowhere" / "out.json"))
+    assert ended.returncode == 1
+    assert "out.json cannot be written: No such file or directory. Name a file in a folder that exists" in ended.stderr
+    assert "Traceback" not in ended.stderr
