@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opwright.spec import Library
+    from opwright.spec.backward import Backward
 
 HEADER_NAME = "definitions.h"
 SOURCE_NAME = "definitions.cpp"
@@ -40,7 +41,31 @@ def source_text(library: Library) -> str:
 OPWRIGHT_LIBRARY({library.namespace}, m) {{
 {defs}
 }}
+{_gradients(library)}"""
+
+
+def _gradients(library: Library) -> str:
+    """C++ that tells the autograd bridge (autograd/bridge.cpp reads it) which operator computes whose gradient."""
+    lines = [_gradient(op.gradient) for op in library.ops.values() if op.gradient is not None]
+    if not lines:
+        return ""
+    text = "\n    ".join(json.dumps(f"{line}\n") for line in lines)
+    return f"""
+extern "C" __attribute__((visibility("default"))) const char* opwright_gradients() {{
+    return {text};
+}}
 """
+
+
+def _gradient(gradient: Backward) -> str:
+    forward = gradient.forward
+    places = {parameter.name: str(at) for at, parameter in enumerate(forward.parameters)}
+    results = {"result": "r0"} if len(forward.results) == 1 else {}
+    results |= {f"result_{at}": f"r{at}" for at in range(len(forward.results))}
+    differentiable = ",".join(places[name] for name in forward.differentiable)
+    saves = ",".join({**results, **places}[name] for name in gradient.saves) or "-"
+    said = "1" if gradient.wanted_is_said else "0"
+    return f"{forward.qualified_name} {gradient.op.qualified_name} {differentiable} {saves} {said}"
 
 
 def _head(library: Library) -> str:

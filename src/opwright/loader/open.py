@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from opwright.builder.library import build_library
+from opwright.loader.register import define, register
 from opwright.loader.shared_object import open_operators
 from opwright.spec import Library, library_at
 
@@ -21,12 +22,12 @@ class Loaded:
 
     Attributes:
         library: what its op.py describes.
-        path: the shared object that was opened.
+        path: the shared object that was opened; None where the library has no native source.
         ops: its operators, as `torch.ops.<namespace>` has them.
     """
 
     library: Library
-    path: Path
+    path: Path | None
     ops: Any = field(repr=False)
 
 
@@ -44,7 +45,16 @@ def open(path: str | Path, *, verbose: bool = False) -> Loaded:  # noqa: A001  t
         mine = opwright.open("ops/mine")
         mine.ops.scale(torch.ones(3), factor=4)
     """
-    library = library_at(path)
-    artefact = build_library(library, verbose=verbose)
-    open_operators(artefact.path)
-    return Loaded(library, artefact.path, getattr(torch.ops, library.namespace))
+    return open_library(library_at(path), verbose=verbose)
+
+
+def open_library(library: Library, *, verbose: bool = False) -> Loaded:
+    """Build `library` if needed, load it, register what follows from its references; errors as for `open`."""
+    path = None
+    if library.sources:
+        path = build_library(library, verbose=verbose).path
+        open_operators(path)
+    else:
+        define(library)
+    register(library)
+    return Loaded(library, path, getattr(torch.ops, library.namespace))

@@ -39,7 +39,7 @@ def open_operators(path: Path) -> set[str]:
         if path not in _opened:
             namespaces = defined_namespaces(path)
             # Looked at first: a second definition ends the process from within dlopen, where nothing can be caught.
-            _check_free(namespaces, path)
+            check_free(namespaces, path)
             try:
                 torch.ops.load_library(path)
             except OSError as error:
@@ -50,6 +50,23 @@ def open_operators(path: Path) -> set[str]:
         return _opened[path]
 
 
+def check_free(namespaces: Iterable[str], path: Path) -> None:
+    """Check that nothing defines `namespaces`, which `path` is about to define.
+
+    Raises:
+        LoadError: one is taken; the message says by what.
+    """
+    for namespace in sorted(namespaces):
+        where = _taken(namespace)
+        if where is not None:
+            msg = (
+                f"the namespace {namespace!r} that {path} defines is taken in this process already, {where}. "
+                "One library defines a namespace: give this one another name, or start a new process to "
+                "load a new build of the same library"
+            )
+            raise LoadError(msg)
+
+
 def import_module(name: str, path: Path) -> ModuleType:
     """Import the Python module `name` from the shared object at `path`.
 
@@ -58,7 +75,7 @@ def import_module(name: str, path: Path) -> ModuleType:
     """
     with _lock:
         if path.resolve() not in _opened:
-            _check_free(defined_namespaces(path), path)
+            check_free(defined_namespaces(path), path)
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
             msg = f"{path} cannot be imported: a Python module's file name ends in .so"
@@ -70,18 +87,6 @@ def import_module(name: str, path: Path) -> ModuleType:
             raise LoadError(_causes(path, str(error))) from error
         _opened[path.resolve()] = set()
         return module
-
-
-def _check_free(namespaces: Iterable[str], path: Path) -> None:
-    for namespace in sorted(namespaces):
-        where = _taken(namespace)
-        if where is not None:
-            msg = (
-                f"the namespace {namespace!r} that {path} defines is taken in this process already, {where}. "
-                "One library defines a namespace: give this one another name, or start a new process to "
-                "load a new build of the same library"
-            )
-            raise LoadError(msg)
 
 
 def _taken(namespace: str) -> str | None:

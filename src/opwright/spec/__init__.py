@@ -1,7 +1,8 @@
-"""What an operator is: its library, its reference, its schema."""
+"""What an operator is: its library, its reference, its samples, and what follows from them."""
 
 from opwright.spec.find import library_at
 from opwright.spec.library import Library
 from opwright.spec.op import Op
+from opwright.spec.samples import Make, Sample
 
-__all__ = ["Library", "Op", "library_at"]
+__all__ = ["Library", "Make", "Op", "Sample", "library_at"]

@@ -73,33 +73,57 @@ class Library:
     @overload
     def op(self, reference: Callable[..., Any], /) -> Op: ...
     @overload
-    def op(self, /, *, mutates: Sequence[str] = ()) -> Callable[[Callable[..., Any]], Op]: ...
     def op(
-        self, reference: Callable[..., Any] | None = None, /, *, mutates: Sequence[str] = ()
+        self, /, *, mutates: Sequence[str] = (), differentiable: Sequence[str] | None = None, vmap: bool = False
+    ) -> Callable[[Callable[..., Any]], Op]: ...
+    def op(
+        self,
+        reference: Callable[..., Any] | None = None,
+        /,
+        *,
+        mutates: Sequence[str] = (),
+        differentiable: Sequence[str] | None = None,
+        vmap: bool = False,
     ) -> Op | Callable[[Callable[..., Any]], Op]:
         """Describe an operator by its reference: a typed, documented, plain PyTorch function.
 
         Args:
             reference: the function; its name becomes the operator's.
             mutates: the names of the tensors that the operator writes to.
+            differentiable: the names of the tensors that have a gradient; by default all that are floating.
+            vmap: claim that `torch.vmap` over the operator works.
 
         Raises:
             SpecError: an operator of that name is described already.
         """
 
         def describe(reference: Callable[..., Any]) -> Op:
-            op = Op(self.namespace, reference, mutates=mutates)
-            if op.name in self.ops:
-                first = self.ops[op.name].reference.__code__
-                msg = (
-                    f"operator {op.qualified_name} is described twice, first at "
-                    f"{first.co_filename}:{first.co_firstlineno}; give one of them another name"
-                )
-                raise SpecError(msg)
-            self.ops[op.name] = op
+            op = Op(
+                self,
+                reference,
+                mutates=_listed(mutates, "mutates"),
+                differentiable=None if differentiable is None else _listed(differentiable, "differentiable"),
+                vmap=vmap,
+            )
+            self.add(op)
             return op
 
         return describe if reference is None else describe(reference)
+
+    def add(self, op: Op) -> None:
+        """Take in an operator that was described.
+
+        Raises:
+            SpecError: an operator of that name is described already.
+        """
+        if op.name in self.ops:
+            first = self.ops[op.name].reference.__code__
+            msg = (
+                f"operator {op.qualified_name} is described twice, first at "
+                f"{first.co_filename}:{first.co_firstlineno}; give one of them another name"
+            )
+            raise SpecError(msg)
+        self.ops[op.name] = op
 
     def schemas(self) -> list[str]:
         """The schema of each operator, in the order of their description."""

@@ -1,31 +1,60 @@
-"""One operator: a name, a reference in plain PyTorch, and the schema that follows from it."""
+"""One operator: a name, a reference in plain PyTorch, and what its author adds to it."""
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+import inspect
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from opwright.spec.schema import schema_of
+from opwright.errors import SpecError
+from opwright.spec.samples import Make, Sample, SampleFunction, drawn
+from opwright.spec.schema import Parameter, parameters_of, results_of, schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    import torch
+
+    from opwright.spec.backward import Backward
+    from opwright.spec.library import Library
+
+F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class Op:
     """An operator as its author describes it. Made by `Library.op`; calling it runs the reference.
 
     Attributes:
-        namespace: the library's namespace, the part before `::`.
+        library: the library that it belongs to.
         name: the operator's name, the part after `::`.
         reference: the plain PyTorch function that says what the operator computes.
         mutates: the names of the tensors that the operator writes to.
+        claims_vmap: whether `torch.vmap` over the operator is claimed to work.
+        gradient: the native operator that computes its gradient; None where it is derived from the reference.
+        dtypes: the dtypes that its samples claim: with these the operator may not refuse them.
     """
 
-    def __init__(self, namespace: str, reference: Callable[..., Any], *, mutates: Sequence[str] = ()) -> None:
-        self.namespace = namespace
+    def __init__(
+        self,
+        library: Library,
+        reference: Callable[..., Any],
+        *,
+        mutates: Sequence[str] = (),
+        differentiable: Sequence[str] | None = None,
+        vmap: bool = False,
+    ) -> None:
+        self.library = library
         self.name = reference.__name__
         self.reference = reference
         self.mutates = tuple(mutates)
+        self.claims_vmap = vmap
+        self.gradient: Backward | None = None
+        self.dtypes: tuple[torch.dtype, ...] = ()
+        self._differentiable = None if differentiable is None else tuple(differentiable)
+        self._samples: SampleFunction | None = None
+        self._fake: Callable[..., Any] | None = None
+        self._oracle: Callable[..., Any] | None = None
+        self._vmap: Callable[..., Any] | None = None
         functools.update_wrapper(self, reference)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the reference decides
@@ -38,7 +67,9 @@ class Op:
     @property
     def qualified_name(self) -> str:
         """`namespace::name`, as graphs and the dispatcher write it."""
-        return f"{self.namespace}::{self.name}"
+        return f"{self.library.namespace}::{self.name}"
+
+    # -- what follows from the reference --------------------------------------------------------------
 
     @functools.cached_property
     def schema(self) -> str:
@@ -48,3 +79,158 @@ class Op:
             SpecError: the reference's annotations do not make a schema.
         """
         return schema_of(self.reference, self.name, self.mutates)
+
+    @functools.cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The arguments of the schema, in their order."""
+        return parameters_of(self.schema)
+
+    @functools.cached_property
+    def results(self) -> tuple[str, ...]:
+        """The types of the results, as TorchScript annotates them."""
+        return results_of(self.schema)
+
+    @functools.cached_property
+    def differentiable(self) -> tuple[str, ...]:
+        """The names of the arguments that have a gradient wherever they are floating; all tensors unless said.
+
+        Raises:
+            SpecError: a name is no tensor argument.
+        """
+        tensors = [parameter.name for parameter in self.parameters if parameter.holds_tensors]
+        if self._differentiable is None:
+            # What writes to its arguments has no derivative that autograd could follow.
+            return () if self.mutates or "Tensor" not in " ".join(self.results) else tuple(tensors)
+        for name in self._differentiable:
+            if name not in tensors:
+                msg = (
+                    f"differentiable={name!r} of {self.qualified_name} is no tensor argument: expected some of "
+                    f"{', '.join(tensors) or 'none'}"
+                )
+                raise SpecError(msg)
+        return tuple(name for name in tensors if name in self._differentiable)
+
+    def bind(self, sample: Sample) -> dict[str, Any]:
+        """Every argument of the call `sample` by its name, in the order of the schema, defaults filled in.
+
+        Raises:
+            SpecError: the reference has no such arguments.
+        """
+        try:
+            bound = inspect.signature(self.reference).bind(*sample.args, **sample.kwargs)
+        except TypeError as error:
+            msg = f"a sample of {self.qualified_name} does not fit its parameters: {error}"
+            raise SpecError(msg) from error
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    def spread(self, bound: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """`bound` as positional and keyword arguments of a call."""
+        keywords = {parameter.name for parameter in self.parameters if parameter.keyword_only}
+        return (
+            [value for name, value in bound.items() if name not in keywords],
+            {name: value for name, value in bound.items() if name in keywords},
+        )
+
+    # -- what the author adds -------------------------------------------------------------------------
+
+    @overload
+    def samples(self, function: SampleFunction, /) -> SampleFunction: ...
+    @overload
+    def samples(self, /, *, dtypes: Sequence[torch.dtype]) -> Callable[[SampleFunction], SampleFunction]: ...
+    def samples(
+        self, function: SampleFunction | None = None, /, *, dtypes: Sequence[torch.dtype] = ()
+    ) -> SampleFunction | Callable[[SampleFunction], SampleFunction]:
+        """Say with which arguments the operator is meant to work: a generator of calls.
+
+        Args:
+            function: takes a `Make`, and yields a tuple of arguments, or `make.call(...)`, for each call.
+            dtypes: further dtypes that are claimed for the floating tensors that `make` makes.
+
+        Example:
+            @scale.samples
+            def _(make):
+                yield make.randn(16, 33), 2.5
+        """
+
+        def keep(function: SampleFunction) -> SampleFunction:
+            self._samples = function
+            self.dtypes = tuple(dtypes)
+            return function
+
+        return keep if function is None else keep(function)
+
+    def fake(self, function: F) -> F:
+        """Replace the derived fake kernel: a function that makes empty results of the right shape and dtype."""
+        self._fake = function
+        return function
+
+    def oracle(self, function: F) -> F:
+        """Replace the oracle, which is the reference with float64 inputs."""
+        self._oracle = function
+        return function
+
+    def vmap(self, function: F) -> F:
+        """Claim `torch.vmap`, with a rule of one's own: takes (info, in_dims, *args), gives (result, out_dims)."""
+        self._vmap = function
+        self.claims_vmap = True
+        return function
+
+    def backward(self, reference: Callable[..., Any] | None = None, /, *, saves: Sequence[str] | None = None) -> Any:  # noqa: ANN401  an operator, or a decorator that gives one
+        """Say that a native operator, `<name>_backward`, computes the gradient.
+
+        Its parameters are: `Tensor grad` for one result, or `Tensor? grad_0, Tensor? grad_1, ...` for several; what is
+        saved, under its own name; and with two or more differentiable arguments `bool[] wanted`, a flag for each. Its
+        results are the gradients of the differentiable arguments; one that is not wanted is an undefined tensor.
+
+        Args:
+            reference: what it computes, in plain PyTorch; the derivative of this operator's reference by default.
+            saves: the names of the arguments that it needs, and "result" (or "result_0", "result_1", ...) for the
+                operator's own results; all arguments by default.
+
+        Returns:
+            The backward operator, which the library then has too; a decorator where `saves` alone is given and leaves
+            arguments out, since its reference cannot be derived then.
+
+        Raises:
+            SpecError: a name is unknown, or a reference is needed.
+        """
+        from opwright.spec.backward import describe_backward  # noqa: PLC0415  a backward is an Op itself
+
+        return describe_backward(self, reference, saves)
+
+    # -- what others ask for --------------------------------------------------------------------------
+
+    @property
+    def has_samples(self) -> bool:
+        """Whether its author, or the operator whose gradient it computes, gives samples."""
+        return self._samples is not None
+
+    def draw(self, make: Make) -> Iterator[Sample]:
+        """The sample calls, made with `make`.
+
+        Raises:
+            SpecError: there are none, or they are not made as they should be.
+        """
+        if self._samples is None:
+            msg = (
+                f"{self.qualified_name} has no samples: write below it\n\n"
+                f"@{self.name}.samples\ndef _(make):\n    yield make.randn(16, 33), ..."
+            )
+            raise SpecError(msg)
+        return drawn(self._samples, make, self.qualified_name)
+
+    @property
+    def hand_written_fake(self) -> Callable[..., Any] | None:
+        """The function that `fake` was given."""
+        return self._fake
+
+    @property
+    def hand_written_oracle(self) -> Callable[..., Any] | None:
+        """The function that `oracle` was given."""
+        return self._oracle
+
+    @property
+    def hand_written_vmap(self) -> Callable[..., Any] | None:
+        """The function that `vmap` was given."""
+        return self._vmap

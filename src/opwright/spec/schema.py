@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opwright.errors import SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument of a schema.
+
+    Attributes:
+        name: its name.
+        type: its type as TorchScript annotates it: `Tensor`, `Optional[Tensor]`, `List[int]`, `ScalarType`.
+        keyword_only: whether it stands behind a `*`.
+        written: whether the operator writes to it.
+    """
+
+    name: str
+    type: str
+    keyword_only: bool = False
+    written: bool = False
+
+    @property
+    def holds_tensors(self) -> bool:
+        """Whether it is a tensor, an optional one, or a list of them."""
+        return "Tensor" in self.type
+
+    @property
+    def schema_type(self) -> str:
+        """Its type as a schema writes it, without alias marks: `Tensor?`, `SymInt[]`."""
+        return _schema_type(self.type)
 
 
 def schema_of(reference: Callable[..., Any], name: str, mutates: Sequence[str] = ()) -> str:
@@ -35,3 +64,35 @@ def schema_of(reference: Callable[..., Any], name: str, mutates: Sequence[str] =
             "torch.device, a Sequence of these, or Optional of these."
         )
         raise SpecError(msg) from error
+
+
+def parameters_of(schema: str) -> tuple[Parameter, ...]:
+    """The arguments of `schema`, in their order."""
+    return tuple(
+        Parameter(
+            argument.name,
+            str(argument.real_type),
+            argument.kwarg_only,
+            argument.alias_info is not None and argument.alias_info.is_write,
+        )
+        for argument in _parsed(schema).arguments
+    )
+
+
+def results_of(schema: str) -> tuple[str, ...]:
+    """The types of the results of `schema`, as TorchScript annotates them: `("Tensor", "List[Tensor]")`."""
+    return tuple(str(result.type) for result in _parsed(schema).returns)
+
+
+def _parsed(schema: str) -> Any:  # noqa: ANN401  torch's FunctionSchema has no stub
+    import torch  # noqa: PLC0415  as above
+
+    return torch._C.parse_schema(schema)  # noqa: SLF001  the parser that the dispatcher uses; it has no public name
+
+
+def _schema_type(annotation: str) -> str:
+    if inner := re.fullmatch(r"Optional\[(.*)\]", annotation):
+        return f"{_schema_type(inner[1])}?"
+    if inner := re.fullmatch(r"List\[(.*)\]", annotation):
+        return f"{_schema_type(inner[1])}[]"
+    return "SymInt" if annotation == "int" else annotation

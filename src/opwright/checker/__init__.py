@@ -1,0 +1,1 @@
+"""Proves operators: every operator in every runtime, and what came of it."""

@@ -1,0 +1,257 @@
+"""The kinds of faults that a check can name, each with its likely cause and its mend."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a kind of fault says to the author of an operator.
+
+    Attributes:
+        title: the fault in a few words.
+        cause: what most likely brings it about.
+        mend: what to do.
+    """
+
+    title: str
+    cause: str
+    mend: str
+
+
+class Kind(enum.Enum):
+    """A kind of fault; its value is the name that reports and `--json` use."""
+
+    BUILD = "build"
+    SIGNATURE = "signature"
+    LOAD = "load"
+    REFERENCE = "reference"
+    CRASH = "crash"
+    HANG = "hang"
+    RAISES = "raises"
+    WRONG_RESULT = "wrong-result"
+    WRONG_DTYPE = "wrong-dtype"
+    RESULT_TYPE = "result-type"
+    STRIDES = "ignored-strides"
+    OFFSET = "ignored-offset"
+    SIZE = "wrong-at-a-size"
+    TAIL = "vector-tail"
+    SPECIAL_VALUES = "special-values"
+    INDEX_OVERFLOW = "index-overflow"
+    UNINITIALISED = "uninitialised-memory"
+    FREED = "freed-memory"
+    WRITES_INPUT = "undeclared-write"
+    ALIAS = "undeclared-alias"
+    STATE = "state-between-calls"
+    RACE = "data-race"
+    THREADS = "thread-count"
+    LEAK = "memory-leak"
+    BAD_INPUT = "bad-input-accepted"
+    FAKE_SHAPE = "fake-shape"
+    FAKE_DTYPE = "fake-dtype"
+    FAKE_STRIDES = "fake-strides"
+    FAKE_RAISES = "fake-raises"
+    MISSING_GRADIENT = "missing-gradient"
+    WRONG_GRADIENT = "wrong-gradient"
+    GRADIENT_UNINITIALISED = "gradient-uninitialised"
+    UNDEFINED_GRADIENT = "undefined-gradient"
+    OPCHECK = "opcheck"
+    NOT_IN_GRAPH = "not-in-graph"
+    RUNTIME = "runtime"
+    SANITIZER = "sanitizer"
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """The kind's title, cause and mend."""
+        return _DIAGNOSES[self]
+
+
+_DIAGNOSES = {
+    Kind.BUILD: Diagnosis(
+        "the library does not build",
+        "a compiler or the linker rejected a source",
+        "mend the first error that is shown; `opwright build -v` shows every step",
+    ),
+    Kind.SIGNATURE: Diagnosis(
+        "schema and C++ signature differ",
+        "the kernel's parameters or results are not those that the reference's annotations say",
+        "change the kernel's signature, or the annotations in op.py, until both say the same",
+    ),
+    Kind.LOAD: Diagnosis(
+        "the library does not load",
+        "a namespace is taken, a library that it needs is missing, or a registration was refused",
+        "follow the causes in the message",
+    ),
+    Kind.REFERENCE: Diagnosis(
+        "the description itself is wrong",
+        "the reference, the oracle or the samples in op.py raise, or give what no operator can give",
+        "run the line that is shown, and mend op.py: it is the specification that everything is judged by",
+    ),
+    Kind.CRASH: Diagnosis(
+        "the process dies",
+        "the kernel reads or writes memory that is not the tensor's: sizes, strides, rank or dtype are taken on trust",
+        "check the arguments before memory is touched (opwright/check.h); --sanitize address names the line",
+    ),
+    Kind.HANG: Diagnosis(
+        "the call does not end",
+        "a loop that never reaches its end, or threads that wait for each other",
+        "run the line that is shown under a debugger and look where it stands",
+    ),
+    Kind.RAISES: Diagnosis(
+        "the operator refuses its own sample",
+        "the kernel raises where the reference gives a result",
+        "accept what the samples claim, or take the sample out if it is not meant to work",
+    ),
+    Kind.WRONG_RESULT: Diagnosis(
+        "the result is wrong",
+        "kernel and reference compute different things",
+        "compare the elements that are shown; the reference in op.py is taken for right",
+    ),
+    Kind.WRONG_DTYPE: Diagnosis(
+        "a wrong dtype is read as another",
+        "the kernel takes the bytes of one dtype for another: data_ptr<float>() or a cast without a look at the dtype",
+        'check it: opwright::check::dtype(x, "x", {opwright::ScalarType::Float}), or dispatch over dtypes',
+    ),
+    Kind.RESULT_TYPE: Diagnosis(
+        "the result has another shape or dtype than the reference's",
+        "the kernel allocates its output by another rule than the reference",
+        "allocate with the shape and dtype that the reference gives",
+    ),
+    Kind.STRIDES: Diagnosis(
+        "strides are ignored",
+        "the kernel walks the memory as if the tensor were contiguous",
+        'take torch::stable::contiguous(x), use x.strides(), or refuse: opwright::check::contiguous(x, "x")',
+    ),
+    Kind.OFFSET: Diagnosis(
+        "the storage offset is ignored",
+        "the kernel reads from the start of the storage instead of the start of the tensor",
+        "use x.const_data_ptr<T>(), which has the offset in it",
+    ),
+    Kind.SIZE: Diagnosis(
+        "wrong at another size",
+        "a size is written into the kernel, kept from an earlier call, or taken from the wrong dimension",
+        "take every size from the tensors of this very call",
+    ),
+    Kind.TAIL: Diagnosis(
+        "wrong at the tail of a vector loop",
+        "the elements that are left over when the size is no multiple of the vector width are forgotten or miscounted",
+        "let the scalar loop begin where the vector loop ended, and run to the very end",
+    ),
+    Kind.SPECIAL_VALUES: Diagnosis(
+        "NaN, infinities or denormals come out wrong",
+        "a comparison that is false for NaN, as in `x > m ? x : m`, swallows it; fast-math flags do so everywhere",
+        "write comparisons so that NaN passes through, and build without -ffast-math",
+    ),
+    Kind.INDEX_OVERFLOW: Diagnosis(
+        "an index overflows",
+        "an offset is computed in 32 bits: index times stride does not fit into int",
+        "use int64_t for sizes, strides, indices and their products",
+    ),
+    Kind.UNINITIALISED: Diagnosis(
+        "the result holds uninitialised memory",
+        "the output comes from empty() and some of its elements are never written",
+        "write every element, the last row and empty reductions too, or allocate zeros",
+    ),
+    Kind.FREED: Diagnosis(
+        "the result shows memory that was freed",
+        "the result is a view (from_blob) of a buffer that the kernel released when it returned",
+        "give from_blob a deleter that owns the buffer, or copy into a fresh tensor",
+    ),
+    Kind.WRITES_INPUT: Diagnosis(
+        "an input is changed, and the schema does not say so",
+        "the kernel writes to an argument in place",
+        'write to a copy, or declare it: @library.op(mutates=("x",))',
+    ),
+    Kind.ALIAS: Diagnosis(
+        "a result shares memory with an input, and the schema does not say so",
+        "the kernel returns its argument, or a view of it",
+        "return a copy: torch.compile and autograd take results for fresh memory",
+    ),
+    Kind.STATE: Diagnosis(
+        "a call changes what another one gives",
+        "the kernel keeps something between calls: a static buffer, a counter, a cache without a key",
+        "keep nothing, or make the key complete; results must own their memory",
+    ),
+    Kind.RACE: Diagnosis(
+        "calls from several threads at once disturb each other",
+        "threads share a buffer or a sum without a lock",
+        "keep scratch memory local to the call, and give each thread its own part of the output",
+    ),
+    Kind.THREADS: Diagnosis(
+        "the result depends on the number of threads",
+        "parts are combined wrongly: a remainder is left out, or a part is counted once for every thread",
+        "let parallel_for divide the range, and cover [begin, end) whatever it is",
+    ),
+    Kind.LEAK: Diagnosis(
+        "memory grows with each call",
+        "something is allocated and never released: new without delete, a handle, a growing static container",
+        "hold memory in std::vector, std::unique_ptr or a Tensor",
+    ),
+    Kind.BAD_INPUT: Diagnosis(
+        "what the reference refuses is accepted",
+        "the kernel does not look at dtype, device, rank or sizes, and reads what is not there",
+        "check every argument before memory is touched: opwright/check.h",
+    ),
+    Kind.FAKE_SHAPE: Diagnosis(
+        "the fake kernel gives another shape",
+        "@op.fake and the kernel compute the result's sizes by different rules",
+        "take the hand-written fake away (the reference then serves), or mend its sizes",
+    ),
+    Kind.FAKE_DTYPE: Diagnosis(
+        "the fake kernel gives another dtype or device",
+        "@op.fake and the kernel choose the result's dtype by different rules",
+        "take the hand-written fake away (the reference then serves), or mend its dtype",
+    ),
+    Kind.FAKE_STRIDES: Diagnosis(
+        "the fake kernel gives other strides",
+        "the result does not lie in memory as the reference's does: torch.compile reads it by the fake's strides",
+        "end the reference with .contiguous() if the kernel's result is row-major, or allocate with empty_like",
+    ),
+    Kind.FAKE_RAISES: Diagnosis(
+        "the fake kernel raises",
+        "the reference looks at numbers in the tensors, which fake tensors do not have",
+        "write @op.fake: a function that makes empty results of the right shape and dtype",
+    ),
+    Kind.MISSING_GRADIENT: Diagnosis(
+        "there is no gradient where the reference has one",
+        "the operator, or an input of it, is declared as not differentiable, or its backward gives nothing for it",
+        "leave differentiable= out to have the gradient derived, or give every wanted gradient in the backward",
+    ),
+    Kind.WRONG_GRADIENT: Diagnosis(
+        "a gradient is wrong",
+        "the backward's formula differs from the derivative of the reference",
+        "compare the numbers that are shown; without a native backward, the reference's own gradient serves",
+    ),
+    Kind.GRADIENT_UNINITIALISED: Diagnosis(
+        "a gradient is not zeroed, or not all of it is written",
+        "the backward adds into memory from empty(), or keeps sums from the call before",
+        "start from zeros, and write every element",
+    ),
+    Kind.UNDEFINED_GRADIENT: Diagnosis(
+        "a result without an incoming gradient is not handled",
+        "the backward takes every incoming gradient for given; autograd gives none for a result that nobody used",
+        "treat an absent gradient (std::nullopt) as zero",
+    ),
+    Kind.OPCHECK: Diagnosis(
+        "torch.library.opcheck objects",
+        "the registration breaks a rule of PyTorch's own",
+        "read its message below",
+    ),
+    Kind.NOT_IN_GRAPH: Diagnosis(
+        "the graph does not hold the operator",
+        "it was decomposed or computed away while the graph was made",
+        "give the operator a kernel of its own for this device",
+    ),
+    Kind.RUNTIME: Diagnosis(
+        "the runtime does not take the operator",
+        "the step that is shown failed",
+        "read the message; docs/runtimes.md says what this runtime needs",
+    ),
+    Kind.SANITIZER: Diagnosis(
+        "a sanitizer objects",
+        "the native code breaks a rule of the language, in the line that is shown",
+        "mend that line",
+    ),
+}

@@ -1,0 +1,126 @@
+"""What a check finds: failures, cells of the matrix, and the report that holds them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from opwright.checker.kinds import Kind
+
+Status = Literal["passed", "failed", "not applicable", "not run"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One fault, as its author needs to see it.
+
+    Attributes:
+        kind: what sort of fault it is; its diagnosis holds the likely cause and the mend.
+        case: the case in words: `x transposed, float32 (16, 33)`.
+        call: lines of Python that reproduce the call; empty where there was none.
+        got: what came out.
+        expected: what was expected.
+        detail: what else is known: a sanitizer's report, a compiler's message.
+    """
+
+    kind: Kind
+    case: str = ""
+    call: str = ""
+    got: str = ""
+    expected: str = ""
+    detail: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The failure as JSON holds it, with its diagnosis."""
+        return {**dataclasses.asdict(self), "kind": self.kind.value, **dataclasses.asdict(self.kind.diagnosis)}
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> Failure:
+        """The failure that `to_json` wrote."""
+        texts = {field.name for field in dataclasses.fields(cls)} - {"kind"}
+        return cls(Kind(given["kind"]), **{name: str(given[name]) for name in texts})
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One operator in one runtime on one device.
+
+    Attributes:
+        op: the operator, as `namespace::name`.
+        runtime: one of the eleven.
+        device: `cpu` or `cuda`.
+        status: what became of it; only `failed` makes the check fail.
+        reason: why it does not apply or was not run, or what a reader should know of a pass; may be empty.
+        cases: how many cases gave what was expected.
+        refused: how many of them were variations that the operator refused with an error, which it may.
+        failures: the faults, the most telling one first; at most one of a kind.
+        seconds: how long it took.
+    """
+
+    op: str
+    runtime: str
+    device: str
+    status: Status
+    reason: str = ""
+    cases: int = 0
+    refused: int = 0
+    failures: tuple[Failure, ...] = ()
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The cell as JSON holds it."""
+        return {**dataclasses.asdict(self), "failures": [failure.to_json() for failure in self.failures]}
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> Cell:
+        """The cell that `to_json` wrote."""
+        return cls(**{**given, "failures": tuple(Failure.from_json(failure) for failure in given["failures"])})
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome of a check.
+
+    Attributes:
+        namespace: the library's namespace.
+        path: the folder of its op.py.
+        pytorch: PyTorch's version.
+        machine: the machine in a few words.
+        seed: what the random inputs were made from.
+        sanitize: the sanitizers that the native code was built with; empty for none.
+        cells: the matrix, by operator and then by runtime.
+        failures: faults of the library as a whole, which leave no cell to run: it does not build, or does not load.
+        seconds: how long everything took, the build included.
+    """
+
+    namespace: str
+    path: str
+    pytorch: str
+    machine: str
+    seed: int
+    sanitize: tuple[str, ...] = ()
+    cells: tuple[Cell, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing failed."""
+        return not self.failures and all(cell.status != "failed" for cell in self.cells)
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds of all faults that were found."""
+        of_cells = (failure.kind for cell in self.cells for failure in cell.failures)
+        return frozenset((*of_cells, *(failure.kind for failure in self.failures)))
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as `--json` writes it."""
+        return {
+            "passed": self.passed,
+            **dataclasses.asdict(self),
+            "cells": [cell.to_json() for cell in self.cells],
+            "failures": [failure.to_json() for failure in self.failures],
+        }

@@ -1,0 +1,57 @@
+"""The C++ autograd bridge: built once for a PyTorch, it gives native gradients to operators without Python's help."""
+
+from __future__ import annotations
+
+import ctypes
+import warnings
+from pathlib import Path
+
+from opwright.builder.compile import build_plan
+from opwright.builder.plan import Plan
+from opwright.builder.progress import Progress
+from opwright.errors import BuildError, LoadError, ToolchainError
+
+SOURCE = Path(__file__).resolve().parents[1] / "autograd" / "bridge.cpp"
+_NAME = "opwright_autograd"
+
+
+def build_bridge() -> Path:
+    """Build the bridge for the installed PyTorch (about 20 s), or find it built.
+
+    Returns:
+        The shared object. A C++ process opens it after the operator libraries, or links it.
+
+    Raises:
+        ToolchainError: there is no compiler.
+        BuildError: PyTorch's headers do not take it.
+    """
+    return build_plan(Plan(name=_NAME, sources=(SOURCE,), abi="full"), progress=Progress(_NAME)).path
+
+
+def attach() -> bool:
+    """Give autograd to every operator library in this process that names native gradients.
+
+    Returns:
+        Whether it did. Where the bridge cannot be built, it warns, and Python has to register the gradients.
+
+    Raises:
+        LoadError: a library's table of gradients cannot be used.
+    """
+    try:
+        path = build_bridge()
+    except (ToolchainError, BuildError) as error:
+        first_line = str(error).splitlines()[0]
+        warnings.warn(
+            f"the C++ autograd bridge cannot be built ({first_line}); native gradients are registered in Python, which "
+            "is slower, and a process without Python has none",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return False
+    attach_gradients = ctypes.CDLL(str(path)).opwright_attach_gradients
+    attach_gradients.restype = ctypes.c_char_p
+    error_text = attach_gradients()
+    if error_text is not None:
+        msg = f"the gradients of an operator library cannot be used: {error_text.decode(errors='replace')}"
+        raise LoadError(msg)
+    return True

@@ -1,0 +1,163 @@
+"""The operator that computes another one's gradient, and what autograd has to know of it."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from opwright.errors import SpecError
+from opwright.spec.op import Op
+from opwright.spec.schema import Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from opwright.spec.samples import Make
+
+_TYPES_OF_GRADIENTS = {"Tensor": "Tensor", "Optional[Tensor]": "Tensor", "List[Tensor]": "Tensor[]"}
+
+
+@dataclass(frozen=True)
+class Backward:
+    """How a native operator computes the gradient of another one.
+
+    Attributes:
+        forward: the operator whose gradient it is.
+        op: the backward operator.
+        saves: the names of what it gets of the forward call: arguments, `result`, or `result_0` and so on.
+    """
+
+    forward: Op
+    op: Op
+    saves: tuple[str, ...]
+
+    @property
+    def wanted_is_said(self) -> bool:
+        """Whether the backward operator is told which gradients are wanted."""
+        return len(self.forward.differentiable) > 1
+
+
+def describe_backward(
+    forward: Op, reference: Callable[..., Any] | None, saves: Sequence[str] | None
+) -> Op | Callable[[Callable[..., Any]], Op]:
+    """What `Op.backward` does; arguments and errors are told there."""
+    if isinstance(saves, str):
+        msg = f"saves={saves!r} of {forward.qualified_name} is one string; write a tuple: saves=({saves!r},)"
+        raise SpecError(msg)
+    if forward.gradient is not None:
+        first = forward.gradient.op.qualified_name
+        msg = f"{forward.qualified_name} has a backward already, {first}: keep one of the two"
+        raise SpecError(msg)
+    _check_forward(forward)
+    kept = tuple(saves) if saves is not None else tuple(parameter.name for parameter in forward.parameters)
+    expected = _expected_parameters(forward, kept)
+
+    def attach(reference: Callable[..., Any] | None) -> Op:
+        op = _BackwardOp(forward, reference, expected)
+        forward.gradient = Backward(forward, op, kept)
+        forward.library.add(op)
+        return op
+
+    if reference is not None:
+        return attach(reference)
+    return attach(None) if saves is None else attach
+
+
+class _BackwardOp(Op):
+    """A backward operator; without a reference of its own it is the derivative of the forward operator's."""
+
+    def __init__(self, forward: Op, reference: Callable[..., Any] | None, expected: list[Parameter]) -> None:
+        self.forward = forward
+        name = f"{forward.name}_backward"
+        super().__init__(forward.library, reference or _derived(forward, name, expected, "laid_out_gradients"))
+        self.name = name
+        if reference is None:
+            # An instance's entry comes before the class's cached property of the same name.
+            self.__dict__["schema"] = _schema(forward, name, expected)
+            self._fake = _derived(forward, name, expected, "empty_gradients")
+        else:
+            _check_parameters(self, expected)
+
+    @property
+    def has_samples(self) -> bool:
+        return self._samples is not None or self.forward.has_samples
+
+    def draw(self, make: Make) -> Iterator[Any]:
+        if self._samples is not None:
+            return super().draw(make)
+        from opwright.spec.derive import backward_samples  # noqa: PLC0415  it imports torch
+
+        return backward_samples(self.forward, make)
+
+
+def _check_forward(forward: Op) -> None:
+    if forward.mutates:
+        written = ", ".join(forward.mutates)
+        msg = f"{forward.qualified_name} writes to {written}, and so has no gradient: return a new tensor"
+        raise SpecError(msg)
+    if not forward.differentiable:
+        msg = f"{forward.qualified_name} has no differentiable argument, and so no backward"
+        raise SpecError(msg)
+    if any(result != "Tensor" for result in forward.results):
+        results = ", ".join(forward.results)
+        msg = (
+            f"{forward.qualified_name} returns ({results}); a native backward needs results that are tensors. "
+            "Leave it out: the gradient is then derived from the reference"
+        )
+        raise SpecError(msg)
+
+
+def _expected_parameters(forward: Op, saves: tuple[str, ...]) -> list[Parameter]:
+    several = len(forward.results) > 1
+    results = [f"result_{at}" for at in range(len(forward.results))] if several else ["result"]
+    arguments = {parameter.name: parameter.type for parameter in forward.parameters}
+    known = {**dict.fromkeys(results, "Tensor"), **arguments}
+    for name in saves:
+        if name not in known:
+            msg = f"the backward of {forward.qualified_name} saves {name!r}: expected some of {', '.join(known)}"
+            raise SpecError(msg)
+    grads = [Parameter(f"grad_{at}", "Optional[Tensor]") for at in range(len(results))]
+    wanted = [Parameter("wanted", "List[bool]")] if len(forward.differentiable) > 1 else []
+    return [
+        *(grads if several else [Parameter("grad", "Tensor")]),
+        *(Parameter(name, known[name]) for name in saves),
+        *wanted,
+    ]
+
+
+def _schema(forward: Op, name: str, parameters: list[Parameter]) -> str:
+    types = {parameter.name: parameter.type for parameter in forward.parameters}
+    gradients = [_TYPES_OF_GRADIENTS.get(types[wanted], "Tensor[]") for wanted in forward.differentiable]
+    listed = ", ".join(f"{parameter.schema_type} {parameter.name}" for parameter in parameters)
+    return f"{name}({listed}) -> {gradients[0] if len(gradients) == 1 else '(' + ', '.join(gradients) + ')'}"
+
+
+def _check_parameters(op: Op, expected: list[Parameter]) -> None:
+    got = [(parameter.name, parameter.type) for parameter in op.parameters]
+    if got != [(parameter.name, parameter.type) for parameter in expected]:
+        written = ", ".join(f"{parameter.schema_type} {parameter.name}" for parameter in expected)
+        msg = f"the backward {op.qualified_name} must take ({written}), and takes {op.schema.removeprefix(op.name)}"
+        raise SpecError(msg)
+
+
+def _derived(forward: Op, name: str, parameters: list[Parameter], by: str) -> Callable[..., Any]:
+    """A function of `spec.derive` that gives gradients, with the signature of the backward operator."""
+
+    def derivative(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
+        from opwright.spec import derive  # noqa: PLC0415  it imports torch
+
+        given = signature.bind(*args, **kwargs).arguments
+        grads = [given[parameter.name] for parameter in parameters[: len(forward.results)]]
+        arguments = {parameter.name: given[parameter.name] for parameter in forward.parameters}
+        found = getattr(derive, by)(forward, arguments, grads, given.get("wanted", [True]))
+        return found[0] if len(found) == 1 else tuple(found)
+
+    signature = inspect.Signature(
+        [inspect.Parameter(parameter.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for parameter in parameters]
+    )
+    derivative.__name__ = name
+    derivative.__doc__ = f"The gradients of {forward.qualified_name}: the derivative of its reference."
+    # What inspect.signature looks at before it looks at the function itself.
+    vars(derivative)["__signature__"] = signature
+    return derivative
