@@ -1,0 +1,69 @@
+"""One call of an operator that a check makes, and what is expected of it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+
+class Family(enum.Enum):
+    """What a case varies, compared with the sample that it comes from."""
+
+    SAMPLE = "sample"
+    DTYPE = "dtype"
+    STRIDES = "strides"
+    OFFSET = "offset"
+    SIZE = "size"
+    EMPTY = "empty"
+    TAIL = "tail"
+    SPECIAL = "special values"
+    FAR = "far apart"
+    BAD_DTYPE = "bad dtype"
+    BAD_RANK = "bad rank"
+    BAD_SIZE = "bad size"
+    BAD_DEVICE = "bad device"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call.
+
+    Attributes:
+        name: the case in words, one of its kind in a cell: `sample 1, x transposed`.
+        family: what it varies.
+        arguments: every argument by its name.
+        claimed: whether the author claims that it works; other cases may be refused with an error.
+    """
+
+    name: str
+    family: Family
+    arguments: dict[str, Any] = field(compare=False, repr=False)
+    claimed: bool = False
+
+    def fresh(self) -> dict[str, Any]:
+        """The arguments anew, in memory of their own, laid out as they were."""
+        return pytree.tree_map_only(Tensor, copied, self.arguments)
+
+
+def copied(tensor: Tensor) -> Tensor:
+    """A copy with the same sizes, strides and storage offset, in memory of its own."""
+    if tensor.device.type == "meta" or is_far(tensor):
+        return tensor
+    storage = tensor.untyped_storage()
+    copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    # The whole storage: what lies between the elements is part of what a kernel must not touch.
+    return copy.set_(storage.clone(), tensor.storage_offset(), tensor.shape, tensor.stride())
+
+
+# Larger storages are not copied: they are lazily allocated memory, of which a case touches a few pages.
+_FAR_BYTES = 2**31
+
+
+def is_far(tensor: Tensor) -> bool:
+    """Whether the elements of `tensor` lie farther apart than 32 bits count."""
+    return tensor.untyped_storage().nbytes() > _FAR_BYTES

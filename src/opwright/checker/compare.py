@@ -1,0 +1,200 @@
+"""Whether results are right: how far from the oracle they may lie, and what a wrong one looks like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from opwright.checker.case import Case, Family
+from opwright.checker.kinds import Kind
+from opwright.checker.verdict import Failure
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from opwright.checker.subject import Subject
+
+# Relative and absolute: those of torch.testing.assert_close, and for what it has none, exact.
+_TOLERANCES = {
+    torch.float16: (1e-3, 1e-5),
+    torch.bfloat16: (1.6e-2, 1e-5),
+    torch.float32: (1.3e-6, 1e-5),
+    torch.float64: (1e-7, 1e-7),
+    torch.complex64: (1.3e-6, 1e-5),
+    torch.complex128: (1e-7, 1e-7),
+}
+# A kernel may be this many times farther from the oracle than the reference in the same dtype is.
+_SLACK = 8.0
+
+_KINDS = {
+    Family.SAMPLE: Kind.WRONG_RESULT,
+    Family.DTYPE: Kind.WRONG_DTYPE,
+    Family.BAD_DTYPE: Kind.WRONG_DTYPE,
+    Family.STRIDES: Kind.STRIDES,
+    Family.OFFSET: Kind.OFFSET,
+    Family.SIZE: Kind.SIZE,
+    Family.EMPTY: Kind.SIZE,
+    Family.TAIL: Kind.TAIL,
+    Family.SPECIAL: Kind.SPECIAL_VALUES,
+    Family.FAR: Kind.INDEX_OVERFLOW,
+    Family.BAD_RANK: Kind.BAD_INPUT,
+    Family.BAD_SIZE: Kind.BAD_INPUT,
+    Family.BAD_DEVICE: Kind.BAD_INPUT,
+}
+
+# Wrong elements that all lie within so many of the end were left over by a vector loop.
+_TAIL_ELEMENTS = 16
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a case should give.
+
+    Attributes:
+        refusal: why the reference refuses the arguments; the operator has to refuse them too. Empty if it does not.
+        own: the results of the reference, in the dtypes of the arguments: these say shapes and dtypes.
+        precise: the results of the oracle, in float64: these say what is right.
+    """
+
+    refusal: str = ""
+    own: tuple[Any, ...] = ()
+    precise: tuple[Any, ...] = ()
+
+
+def expected(subject: Subject, case: Case) -> Expected:
+    """What `case` should give, by the reference and the oracle."""
+    op = subject.op
+    try:
+        arguments = case.fresh()
+        positional, keywords = op.spread(arguments)
+        own = subject.outcome(op.reference(*positional, **keywords), arguments)
+    except Exception as error:  # noqa: BLE001  the author's own code: whatever it raises is its refusal
+        return Expected(refusal=first_line(error))
+    try:
+        arguments = case.fresh()
+        precise = subject.outcome(*derive.oracle(op, arguments))
+    except Exception as error:  # noqa: BLE001  as above: it does not take float64, and speaks for itself in its own dtype
+        if op.hand_written_oracle is not None:
+            return Expected(refusal=first_line(error))
+        precise = own
+    return Expected(own=tuple(_kept(own)), precise=tuple(_kept(precise)))
+
+
+def judge(subject: Subject, case: Case, results: list[Any]) -> Failure | None:
+    """What is wrong with the `results` of `case`; None where they are right."""
+    wanted = subject.expected(case)
+    code = subject.code(case)
+    if wanted.refusal:
+        return Failure(
+            Kind.BAD_INPUT,
+            case.name,
+            code,
+            got=", ".join(described(result) for result in results),
+            expected=f"an error, as the reference gives: {wanted.refusal}",
+        )
+    if len(results) != len(wanted.own):
+        return Failure(
+            Kind.RESULT_TYPE, case.name, code, got=f"{len(results)} results", expected=f"{len(wanted.own)} results"
+        )
+    for at, (result, own, precise) in enumerate(zip(results, wanted.own, wanted.precise, strict=True)):
+        which = f"result {at}: " if len(results) > 1 else ""
+        if isinstance(own, (list, tuple)):
+            pairs = list(zip(result, own, precise, strict=False))
+            found = next((wrong for pair in pairs if (wrong := differs(*pair))), None)
+            if len(result) != len(own):
+                found = Difference("type", f"{len(result)} tensors", f"{len(own)} tensors")
+        else:
+            found = differs(result, own, precise)
+        if found:
+            kind = {"type": Kind.RESULT_TYPE, "tail": Kind.TAIL}.get(found.sort, _KINDS[case.family])
+            if found.sort == "tail" and case.family not in (Family.SAMPLE, Family.SIZE, Family.TAIL):
+                kind = _KINDS[case.family]
+            return Failure(kind, case.name, code, got=which + found.got, expected=which + found.expected)
+    return None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a result differs from what is expected.
+
+    Attributes:
+        sort: "type" (shape, dtype), "tail" (only its last few elements), or "values".
+        got: what it is.
+        expected: what it should be.
+    """
+
+    sort: str
+    got: str
+    expected: str
+
+
+def differs(result: Any, own: Any, precise: Any) -> Difference | None:  # noqa: ANN401  whatever operators return
+    """How `result` differs from the reference's `own` result and from the oracle's `precise` one; None if it does not."""
+    if not isinstance(own, Tensor):
+        # None is a gradient that nobody wants; to give one all the same is a waste, not a fault.
+        right = own is None or result in (own, precise) or _close_numbers(result, own)
+        return None if right else Difference("values", repr(result), repr(own))
+    if not isinstance(result, Tensor):
+        return Difference("type", repr(result), described(own))
+    if result.shape != own.shape or result.dtype != own.dtype or result.device != own.device:
+        return Difference("type", described(result), described(own))
+    wrong = ~(_near(result, precise, own, precise) | _near(result, own, own, precise))
+    if not bool(wrong.any()):
+        return None
+    return _difference(result, precise, wrong)
+
+
+def described(value: Any) -> str:  # noqa: ANN401  whatever operators take and return
+    """A value in a few words: `float32 (16, 33)`."""
+    if isinstance(value, Tensor):
+        device = "" if value.device.type == "cpu" else f" on {value.device}"
+        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}{device}"
+    return repr(value)
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception says first."""
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
+
+
+def _near(result: Tensor, wanted: Tensor, own: Tensor, precise: Tensor) -> Tensor:
+    """Where `result` is as near to `wanted` as its dtype, and the reference's own error, allow."""
+    if result.dtype not in _TOLERANCES:
+        return result == wanted.to(result.dtype)
+    rtol, atol = _TOLERANCES[result.dtype]
+    wide = torch.complex128 if result.is_complex() else torch.float64
+    # What does not fit into the dtype is its infinity there.
+    value, goal = result.to(wide), wanted.to(result.dtype).to(wide)
+    error = (own.to(wide) - precise.to(wide)).abs()
+    slack = _SLACK * float(error[error.isfinite()].max()) if bool(error.isfinite().any()) else 0.0
+    return torch.isclose(value, goal, rtol=rtol, atol=atol + slack, equal_nan=True)
+
+
+def _difference(result: Tensor, precise: Tensor, wrong: Tensor) -> Difference:
+    places = wrong.flatten().nonzero().flatten()
+    place = int(places[0])
+    index = [int(i) for i in torch.unravel_index(torch.tensor(place), result.shape)] if result.dim() else []
+    got, goal = result.flatten()[place].item(), precise.flatten()[place].item()
+    count, total = len(places), result.numel()
+    gaps = (result.double() - precise.double()).abs()[wrong] if not result.is_complex() else torch.empty(0)
+    finite = gaps[gaps.isfinite()]
+    largest = f", the largest difference is {float(finite.max()):.6g}" if finite.numel() else ""
+    at_end = total > 2 * _TAIL_ELEMENTS and place >= total - _TAIL_ELEMENTS
+    return Difference(
+        "tail" if at_end else "values",
+        f"{described(result)}, at {index}: {got!r}; {count} of {total} elements differ{largest}",
+        f"at {index}: {goal!r}",
+    )
+
+
+def _close_numbers(result: Any, own: Any) -> bool:  # noqa: ANN401  whatever operators return
+    if not isinstance(result, (int, float)) or not isinstance(own, (int, float)):
+        return False
+    return bool(torch.isclose(torch.tensor(float(result)), torch.tensor(float(own)), equal_nan=True))
+
+
+def _kept(results: list[Any]) -> list[Any]:
+    return [result.detach() if isinstance(result, Tensor) else result for result in results]

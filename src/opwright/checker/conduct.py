@@ -1,0 +1,239 @@
+"""How an operator conducts itself over many calls: the same answer, from any thread, without memory that grows."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from opwright.checker.compare import differs, first_line
+from opwright.checker.kinds import Kind
+from opwright.checker.memory import bytes_in_use
+from opwright.checker.poison import poisoned
+from opwright.checker.verdict import Failure
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.checker.case import Case
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+_CALLERS = 4
+_CALLS_EACH = 60
+_SECONDS = 1.0
+_REPEATED = 20
+_LEAK_CALLS = 400
+_LEAK_BYTES = 16  # a call; less is the interpreter's own noise
+
+
+def check_repetition(subject: Subject, recorder: Recorder) -> None:
+    """The same call gives the same again, and a later call leaves earlier results as they were."""
+    for case in subject.samples:
+        code = subject.code(case)
+        if not recorder.begin(f"{case.name}: called again", code):
+            continue
+        with contextlib.suppress(Exception), poisoned():
+            first = subject.call(case.fresh())
+            kept = _copies(first)
+            other = _shifted(case.fresh(), 1)
+            with contextlib.suppress(Exception):
+                subject.call(other)
+            if (changed := _difference(first, kept)) is not None:
+                got = f"after another call, the first one's result reads: {changed}"
+                recorder.fail(Failure(Kind.STATE, case.name, f"{code}  # and once more, with other numbers", got, _SAME))
+            again = subject.call(case.fresh())
+            if (changed := _difference(again, kept)) is not None:
+                recorder.fail(Failure(Kind.STATE, case.name, f"{code}  # twice", f"the second time: {changed}", _SAME))
+
+
+_SAME = "the same as the first time, to the last bit"
+
+
+def check_threads(subject: Subject, recorder: Recorder) -> None:
+    """The same from one thread and from many, and with any number of threads inside."""
+    if recorder.failed:
+        return
+    cases = [case for case in (subject.samples[0], _widest(subject)) if case is not None]
+    for case in {case.name: case for case in cases}.values():
+        if recorder.begin(f"{case.name}: with 1 thread and with several", subject.code(case)):
+            _check_thread_counts(subject, recorder, case)
+        if recorder.begin(f"{case.name}: from {_CALLERS} threads at once", subject.code(case)):
+            _check_callers(subject, recorder, case)
+
+
+def check_memory_growth(subject: Subject, recorder: Recorder) -> None:
+    """Memory in use does not grow with the number of calls."""
+    if recorder.failed or bytes_in_use() is None:
+        return
+    case = subject.samples[0]
+    code = subject.code(case)
+    if not recorder.begin(f"{case.name}: {_LEAK_CALLS} calls and more", code):
+        return
+    arguments = case.fresh()
+    calls = _calls_in_time(subject, arguments)
+    grown = [_growth(subject, arguments, calls) for _ in range(4)][1:]  # the first round warms up caches
+    if min(grown) > _LEAK_BYTES * calls:
+        got = f"{min(grown) / calls:.0f} bytes more in use after each call, over {len(grown) * calls} calls"
+        loop = f"# again and again:\n{code}"
+        recorder.fail(Failure(Kind.LEAK, case.name, loop, got, "the same memory in use before and after"))
+
+
+def check_with_opcheck(subject: Subject, recorder: Recorder) -> None:
+    """PyTorch's own test of registrations."""
+    if recorder.failed:
+        return
+    tests = ("test_schema", "test_autograd_registration", "test_faketensor")
+    for case in subject.samples[: 1 if subject.options.quick else 2]:
+        call = subject.code(case)
+        if not recorder.begin(f"{case.name}: torch.library.opcheck", call):
+            continue
+        arguments = case.fresh()
+        for name in subject.requires_grad:
+            for tensor in derive.tensors(arguments[name]):
+                tensor.requires_grad_()
+        positional, keywords = subject.op.spread(arguments)
+        try:
+            torch.library.opcheck(subject.overload, tuple(positional), keywords, test_utils=tests)
+            recorder.ok()
+        except Exception as error:  # noqa: BLE001  it raises many kinds
+            recorder.fail(
+                Failure(Kind.OPCHECK, case.name, call, first_line(error), "no objection", detail=str(error)[:2000])
+            )
+
+
+def _widest(subject: Subject) -> Case | None:
+    """The variation with the most elements that is expected to work: work enough for several threads."""
+    if subject.options.quick:
+        cases = subject.samples
+    else:
+        cases = [case for case in subject.varied if case.family.name in ("SIZE", "TAIL")]
+    working = [case for case in cases if not subject.expected(case).refusal]
+    return max(
+        working, key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)), default=None
+    )
+
+
+def _check_thread_counts(subject: Subject, recorder: Recorder, case: Case) -> None:
+    several = max(torch.get_num_threads(), 4)
+    with contextlib.suppress(Exception):
+        with _threads(1):
+            alone = _copies(subject.call(case.fresh()))
+        found: list[str] = []
+        for _ in range(_REPEATED):
+            with _threads(several):
+                results = subject.call(case.fresh())
+            if (changed := _difference(results, alone, exactly=False)) is not None:
+                found.append(changed)
+        if not found:
+            recorder.ok()
+            return
+        # Always wrong: the parts are put together wrongly. Sometimes wrong: they disturb each other.
+        always = len(found) == _REPEATED and len(set(found)) == 1
+        kind = Kind.THREADS if always else Kind.RACE
+        got = f"with {several} threads, {len(found)} of {_REPEATED} times: {found[0]}"
+        lines = subject.code(case).splitlines()
+        code = "\n".join([*lines[:-1], f"torch.set_num_threads({several})", lines[-1]])
+        recorder.fail(Failure(kind, case.name, code, got, "what one thread gives"))
+
+
+def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
+    """Each caller has numbers of its own: what they share would mix them up."""
+    try:
+        inputs = [_shifted(case.fresh(), at) for at in range(_CALLERS)]
+        alone = [_copies(subject.call(pytree.tree_map_only(Tensor, Tensor.clone, given))) for given in inputs]
+    except Exception:  # noqa: BLE001  the operator refuses other numbers: nothing to compare
+        return
+    found: list[str] = []
+    barrier = threading.Barrier(_CALLERS)
+    until = time.monotonic() + _SECONDS
+
+    def call(at: int) -> None:
+        barrier.wait()
+        for _ in range(_CALLS_EACH):
+            results = subject.call(pytree.tree_map_only(Tensor, Tensor.clone, inputs[at]))
+            if (changed := _difference(results, alone[at])) is not None:
+                found.append(changed)
+            if found or time.monotonic() > until:
+                return
+
+    callers = [threading.Thread(target=call, args=(at,)) for at in range(_CALLERS)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    if found:
+        code = f"# from {_CALLERS} threads at once, each with numbers of its own:\n{subject.code(case)}"
+        recorder.fail(Failure(Kind.RACE, case.name, code, found[0], "what the same call gives alone"))
+    else:
+        recorder.ok()
+
+
+@contextlib.contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _calls_in_time(subject: Subject, arguments: dict[str, Any]) -> int:
+    started = time.perf_counter()
+    with contextlib.suppress(Exception):
+        subject.call(arguments)
+    once = time.perf_counter() - started
+    return max(10, min(_LEAK_CALLS, int(_SECONDS / max(once, 1e-6))))
+
+
+def _growth(subject: Subject, arguments: dict[str, Any], calls: int) -> int:
+    before = bytes_in_use() or 0
+    for _ in range(calls):
+        with contextlib.suppress(Exception):
+            subject.call(arguments)
+    return (bytes_in_use() or 0) - before
+
+
+def _shifted(arguments: dict[str, Any], by: int) -> dict[str, Any]:
+    """The same call with its floating numbers in other places."""
+
+    def shift(tensor: Tensor) -> Tensor:
+        return tensor.flatten().roll(by).view(tensor.shape) if tensor.is_floating_point() else tensor
+
+    return pytree.tree_map_only(Tensor, shift, arguments)
+
+
+def _copies(results: list[Any]) -> list[Any]:
+    return pytree.tree_map_only(Tensor, Tensor.clone, results)
+
+
+def _difference(results: list[Any], before: list[Any], *, exactly: bool = True) -> str | None:
+    """How `results` differ from what they were; None where they do not."""
+    for result, earlier in zip(pytree.tree_leaves(results), pytree.tree_leaves(before), strict=True):
+        if not isinstance(result, Tensor):
+            if result != earlier:
+                return f"{result!r} instead of {earlier!r}"
+            continue
+        if exactly and _same(result, earlier):
+            continue
+        found = differs(result, earlier, earlier)
+        if found is not None:
+            return f"{found.got} instead of {found.expected}"
+        if exactly:
+            return "other numbers within rounding"
+    return None
+
+
+def _same(result: Tensor, earlier: Tensor) -> bool:
+    if result.is_floating_point() or result.is_complex():
+        return result.shape == earlier.shape and bool(torch.equal(result.isnan(), earlier.isnan())) and bool(
+            torch.equal(result.nan_to_num(), earlier.nan_to_num())
+        )
+    return torch.equal(result, earlier)

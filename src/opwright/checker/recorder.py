@@ -1,0 +1,104 @@
+"""What a cell writes down while it runs, such that a crash is known by what went before."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from opwright.checker.kinds import Kind
+from opwright.checker.verdict import Cell, Failure, Status
+
+Emit = Callable[[dict[str, Any]], None]
+
+# Starts the lines that are events; all others are what kernels and libraries print.
+MARK = "\x1e"
+
+
+class Recorder:
+    """Collects the outcome of one cell, and says at each step what is about to happen.
+
+    Args:
+        op: the operator, as `namespace::name`.
+        runtime: the runtime's name.
+        device: `cpu` or `cuda`.
+        emit: takes events.
+        skip: the steps at which an earlier process died; these are not done again.
+    """
+
+    def __init__(self, op: str, runtime: str, device: str, emit: Emit, skip: frozenset[str] = frozenset()) -> None:
+        self._where = {"op": op, "runtime": runtime, "device": device}
+        self._emit = emit
+        self._skip = skip
+        self._started = time.perf_counter()
+        self._failures: dict[str, Failure] = {}
+        self._cases = 0
+        self._refused = 0
+        self._notes: list[str] = []
+
+    def begin(self, step: str, call: str = "", crash: Kind = Kind.CRASH) -> bool:
+        """Say what is about to be done; False where a process died of it before, and it must not be done again.
+
+        Args:
+            step: the step in words, one of its kind in the cell: the name of a case, and what is done with it.
+            call: lines of Python that reproduce it.
+            crash: what it would mean if the process died of it.
+        """
+        if step in self._skip:
+            return False
+        self._emit({"event": "step", **self._where, "step": step, "call": call, "crash": crash.value})
+        return True
+
+    def ok(self, count: int = 1) -> None:
+        """Count cases that gave what was expected."""
+        self._cases += count
+
+    def refused(self, count: int = 1) -> None:
+        """Count variations that were refused with an error, which is as good."""
+        self._cases += count
+        self._refused += count
+
+    def note(self, text: str) -> None:
+        """Keep something that a reader of a passed cell should know."""
+        if text not in self._notes:
+            self._notes.append(text)
+
+    def fail(self, failure: Failure) -> None:
+        """Write down a fault; of each kind the first is kept, which comes from the plainest case."""
+        self._failures.setdefault(failure.kind.value, failure)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a fault was found."""
+        return bool(self._failures)
+
+    def has(self, *kinds: Kind) -> bool:
+        """Whether a fault of one of `kinds` was found."""
+        return any(kind.value in self._failures for kind in kinds)
+
+    def cell(self, status: Status | None = None, reason: str = "") -> Cell:
+        """The cell as it stands; `passed` or `failed` unless another status is given."""
+        outcome: Status = status or ("failed" if self._failures else "passed")
+        return Cell(
+            **self._where,
+            status=outcome,
+            reason=reason or "; ".join(self._notes),
+            cases=self._cases,
+            refused=self._refused,
+            failures=tuple(self._failures.values()),
+            seconds=round(time.perf_counter() - self._started, 3),
+        )
+
+
+def written(event: dict[str, Any]) -> str:
+    """An event as a line of its own, whatever was printed before it."""
+    return f"\n{MARK}{json.dumps(event)}\n"
+
+
+def read(line: str) -> dict[str, Any] | None:
+    """The event in a line; None where it is something that a kernel printed."""
+    if not line.startswith(MARK):
+        return None
+    event: dict[str, Any] = json.loads(line[len(MARK) :])
+    return event

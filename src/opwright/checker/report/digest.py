@@ -1,0 +1,227 @@
+"""What a report says, put together for people: the same words on the terminal and on the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from opwright.checker.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opwright.checker.verdict import Cell, Failure, Report, Status
+
+Outcome = Literal["passed", "failed", "nothing ran"]
+
+_DASH = "–"  # noqa: RUF001  the dash that stands in tables for nothing
+MARKS: dict[Status, str] = {"passed": "ok", "failed": "FAIL", "not applicable": _DASH, "not run": "skip"}
+
+# Kinds whose message is the fault: two of them are the same fault only where they say the same.
+_MESSAGE_IS_THE_FAULT = {Kind.RUNTIME, Kind.OPCHECK, Kind.SANITIZER}
+
+_MINUTE = 60
+
+
+@dataclass(frozen=True)
+class Row:
+    """One operator on one device: a row of the matrix.
+
+    Attributes:
+        op: the operator, without the library's namespace.
+        device: `cpu` or `cuda`.
+        cells: its cells, by runtime.
+    """
+
+    op: str
+    device: str
+    cells: dict[str, Cell]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """One place where a fault was seen.
+
+    Attributes:
+        cell: the cell; None for the library as a whole.
+        where: the runtime, with the device where there are several; empty for the library as a whole.
+        failure: the fault as it showed itself there.
+    """
+
+    cell: Cell | None
+    where: str
+    failure: Failure
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault of one operator, with every place where it showed itself.
+
+    Attributes:
+        subject: the operator, or the library as a whole.
+        sights: where it was seen; the first is the one to show in full.
+    """
+
+    subject: str
+    sights: tuple[Sight, ...]
+
+    @property
+    def failure(self) -> Failure:
+        """The fault as it showed itself first."""
+        return self.sights[0].failure
+
+    @property
+    def also_in(self) -> tuple[str, ...]:
+        """The other places."""
+        return tuple(sight.where for sight in self.sights[1:])
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A sentence about some cells.
+
+    Attributes:
+        where: the cells, in words: `vmap, aoti` or `vmap of scale`.
+        text: what there is to say.
+    """
+
+    where: str
+    text: str
+
+
+def runtimes(report: Report) -> list[str]:
+    """The runtimes that occur, in their order."""
+    return list(dict.fromkeys(cell.runtime for cell in report.cells))
+
+
+def rows(report: Report) -> list[Row]:
+    """The matrix, row by row."""
+    found: dict[tuple[str, str], dict[str, Cell]] = {}
+    for cell in report.cells:
+        found.setdefault((cell.op, cell.device), {})[cell.runtime] = cell
+    return [Row(short(report, op), device, cells) for (op, device), cells in found.items()]
+
+
+def short(report: Report, op: str) -> str:
+    """An operator's name without the namespace of the library that was checked."""
+    return op.removeprefix(f"{report.namespace}::")
+
+
+def faults(report: Report) -> list[Fault]:
+    """Every fault once, with all the places where it was seen: the library's first, then those of cells in order."""
+    found: dict[tuple[str, Kind, str], list[Sight]] = {}
+    library = f"library {report.namespace}"
+    for failure in report.failures:
+        found.setdefault((library, failure.kind, failure.detail), []).append(Sight(None, "", failure))
+    for cell in report.cells:
+        for failure in cell.failures:
+            message = failure.detail or failure.got if failure.kind in _MESSAGE_IS_THE_FAULT else ""
+            sight = Sight(cell, cell.runtime + _on(report, cell.device), failure)
+            found.setdefault((short(report, cell.op), failure.kind, message), []).append(sight)
+    return [Fault(subject, tuple(sights)) for (subject, _, _), sights in found.items()]
+
+
+def remarks(report: Report) -> dict[str, list[Remark]]:
+    """What there is to say beside the faults: reasons and notes, by heading; headings without any are left out."""
+    said = {
+        "failed": _reasons(report, "failed"),
+        "not applicable": _reasons(report, "not applicable"),
+        "not run": _reasons(report, "not run"),
+        "notes": [*_reasons(report, "passed"), *_refusals(report)],
+    }
+    return {heading: found for heading, found in said.items() if found}
+
+
+def outcome(report: Report) -> Outcome:
+    """The verdict in a word; a check in which no cell ran has not passed."""
+    if not report.passed:
+        return "failed"
+    return "passed" if any(cell.status == "passed" for cell in report.cells) else "nothing ran"
+
+
+def tally(report: Report) -> str:
+    """How many cells there are of each sort; only cells that ran are among those that could have passed."""
+    counts = dict.fromkeys(MARKS, 0)
+    for cell in report.cells:
+        counts[cell.status] += 1
+    ran = counts["passed"] + counts["failed"]
+    kinds = ", ".join(dict.fromkeys(failure.kind.value for cell in report.cells for failure in cell.failures))
+    said = [f"{failure.kind.diagnosis.title} ({failure.kind.value})" for failure in report.failures]
+    said.append(f"{counts['passed']} of {ran} cell{'s' * (ran != 1)} passed" if ran else "no cell was run")
+    if counts["failed"]:
+        said.append(f"{counts['failed']} failed" + f" ({kinds})" * bool(kinds))
+    said += [f"{counts[status]} {status}" for status in ("not applicable", "not run") if counts[status]]
+    return ", ".join(said)
+
+
+def verdict(report: Report) -> str:
+    """The verdict in one line, with how long the check took and how to have the same one again."""
+    facts = [f"{report.namespace}: {tally(report)}", duration(report.seconds), f"seed {report.seed}"]
+    if report.sanitize:
+        facts.append(f"sanitizers {', '.join(report.sanitize)}")
+    return " · ".join(facts)
+
+
+def duration(seconds: float) -> str:
+    """A time for people: `0.4 s`, `34 s`, `2 min 5 s`."""
+    if seconds < 9.95:  # noqa: PLR2004  what rounds to 10.0 has no use for the decimal
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), _MINUTE)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def printable(text: str) -> str:
+    r"""The text with all that would not be seen, or would steer a terminal, written out: `\x1b`."""
+    return "".join(
+        letter if letter in "\n\t" or letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text.replace("\r\n", "\n")
+    )
+
+
+def _reasons(report: Report, status: Status) -> list[Remark]:
+    """The reasons of the cells of a status, each once; a cell that should have one says so where it has none."""
+    by_reason: dict[str, list[Cell]] = {}
+    for cell in report.cells:
+        if cell.status == status:
+            unexplained = status != "passed" and not cell.failures
+            by_reason.setdefault(cell.reason or "no reason is known" * unexplained, []).append(cell)
+    return [Remark(_places(report, cells), reason) for reason, cells in by_reason.items() if reason]
+
+
+def _refusals(report: Report) -> list[Remark]:
+    """Which operators refused variations of their samples, as they may, and how many."""
+    said = {
+        _subject(report, row.op, row.device): [
+            f"{cell.refused} of {cell.cases} in {cell.runtime}" for cell in row.cells.values() if cell.refused
+        ]
+        for row in rows(report)
+    }
+    return [
+        Remark(subject, f"refused variations of its samples with an error, as it may: {', '.join(counts)}")
+        for subject, counts in said.items()
+        if counts
+    ]
+
+
+def _subject(report: Report, op: str, device: str) -> str:
+    """An operator in words, with the device where there are several."""
+    return short(report, op) + _on(report, device)
+
+
+def _on(report: Report, device: str) -> str:
+    return f" on {device}" if len({cell.device for cell in report.cells}) > 1 else ""
+
+
+def _places(report: Report, cells: Sequence[Cell]) -> str:
+    """The cells in words; the operators are named unless it is all of them."""
+    everybody = len(rows(report))
+    by_runtime: dict[str, list[str]] = {}
+    for cell in cells:
+        by_runtime.setdefault(cell.runtime, []).append(_subject(report, cell.op, cell.device))
+    by_subjects: dict[tuple[str, ...], list[str]] = {}
+    for runtime, subjects in by_runtime.items():
+        by_subjects.setdefault(tuple(subjects), []).append(runtime)
+    return "; ".join(
+        ", ".join(names) + (f" of {', '.join(subjects)}" if len(subjects) < everybody else "")
+        for subjects, names in by_subjects.items()
+    )

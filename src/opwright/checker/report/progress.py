@@ -1,0 +1,113 @@
+"""Shows how far a check is, where somebody looks."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING
+
+from rich.errors import LiveError
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
+
+from opwright.checker.report.digest import duration, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from rich.console import Console
+    from rich.progress import TaskID
+    from typing_extensions import Self
+
+    from opwright.checker.verdict import Cell
+
+    CellName = tuple[str, str, str]  # operator, runtime, device
+
+
+class CheckProgress:
+    """The progress of one check.
+
+    On a terminal it is a bar of the cells that are done and a line for each that runs, gone at the end. Elsewhere
+    nothing is printed, unless `verbose`: then one line a cell, everywhere. Cells may run in several threads.
+
+    Args:
+        namespace: the library that is checked.
+        console: where it is shown.
+        verbose: print each cell as a line of its own when it is done.
+    """
+
+    def __init__(self, namespace: str, console: Console, *, verbose: bool = False) -> None:
+        self._namespace = namespace
+        self._console = console
+        self._verbose = verbose
+        self._live = Progress(
+            TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            expand=True,
+            disable=verbose or not console.is_interactive,
+        )
+        self._bar = self._live.add_task(namespace, total=None)
+        self._failed = 0
+        self._widths = (1, 1, 0)  # of operators, runtimes and devices
+        self._running: dict[CellName, TaskID] = {}
+        self._of_thread: dict[int, CellName] = {}
+
+    def __enter__(self) -> Self:
+        # Only one live display can be on a console; a caller's own wins.
+        with contextlib.suppress(LiveError):
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def start(self, cells: Sequence[CellName]) -> None:
+        """Say which cells there are: the operator, the runtime and the device of each."""
+        columns = [sorted(set(column), key=len) for column in zip(*cells, strict=True)]
+        if columns:
+            ops, runtimes, devices = columns
+            self._widths = (len(ops[-1]), len(runtimes[-1]), len(devices[-1]) if len(devices) > 1 else 0)
+        self._live.update(self._bar, total=len(cells))
+
+    def begin(self, op: str, runtime: str, device: str) -> None:
+        """Say that this thread begins a cell."""
+        name = (op, runtime, device)
+        self._of_thread[threading.get_ident()] = name
+        self._running[name] = self._live.add_task(self._running_words(name, ""), total=None)
+
+    def case(self, text: str, done: int, total: int) -> None:
+        """Say which case the cell that this thread began is at, with `done` of `total` behind it."""
+        name = self._of_thread[threading.get_ident()]
+        self._live.update(self._running[name], description=self._running_words(name, text), completed=done, total=total)
+
+    def end(self, cell: Cell) -> None:
+        """Say what became of a cell, one that never began too."""
+        name = (cell.op, cell.runtime, cell.device)
+        if name in self._running:
+            self._live.remove_task(self._running.pop(name))
+        self._failed += cell.status == "failed"
+        failed = f"{self._namespace}: {self._failed} failed" if self._failed else self._namespace
+        self._live.update(self._bar, description=failed, advance=1)
+        if self._verbose:
+            ran = cell.status in {"passed", "failed"}
+            words = f"{self._columns(name)}  {cell.status}  {duration(cell.seconds) if ran else printable(cell.reason)}"
+            self._console.print(words.rstrip(), markup=False, highlight=False, soft_wrap=True)
+
+    def _running_words(self, name: CellName, case: str) -> str:
+        op, runtime, device = name
+        where = f" on {device}" if self._widths[2] else ""
+        return f"  {runtime} {op.removeprefix(f'{self._namespace}::')}{where}  {' '.join(printable(case).split())}"
+
+    def _columns(self, name: CellName) -> str:
+        """A cell in columns under those of the others; the device is named where there are several."""
+        op, runtime, device = name
+        op_width, runtime_width, device_width = self._widths
+        words = f"{runtime:<{runtime_width}}  {op:<{op_width}}"
+        return f"{words}  {device:<{device_width}}" if device_width else words

@@ -1,0 +1,1 @@
+"""The eleven ways in which PyTorch runs an operator, one file each."""

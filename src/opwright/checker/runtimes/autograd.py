@@ -1,0 +1,342 @@
+"""Autograd: every gradient against the reference's, and against finite differences in float64."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from opwright.checker.case import Case, Family, copied
+from opwright.checker.compare import Difference, described, differs, first_line
+from opwright.checker.kinds import Kind
+from opwright.checker.poison import poisoned
+from opwright.checker.verdict import Failure
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+NAME = "autograd"
+
+_LAYOUTS = 12
+# Finite differences call the operator twice for each number: on so many they are exact, on more they are sampled.
+_EVERY_NUMBER = 64
+_MOST_NUMBERS = 4096
+
+
+def why_not(subject: Subject) -> str:
+    """Autograd applies where floating tensors go in and come out."""
+    if subject.op.mutates:
+        return f"it writes to {', '.join(subject.op.mutates)}: no gradient is derived for that"
+    case = subject.samples[0]
+    wanted = subject.expected(case)
+    if not _floating(case.arguments):
+        return "no argument is floating"
+    if not wanted.refusal and not any(tensor.is_floating_point() for tensor in derive.tensors(list(wanted.own))):
+        return "no result is floating"
+    return ""
+
+
+def run(subject: Subject, recorder: Recorder) -> None:
+    """Compare gradients on the samples, then layouts, subsets and higher derivatives."""
+    for case in subject.claimed:
+        _check(subject, recorder, case, "all gradients", _floating(case.arguments))
+        _check_without_recording(subject, recorder, case)
+    case = subject.samples[0]
+    floating = _floating(case.arguments)
+    results = sum(tensor.is_floating_point() for tensor in derive.tensors(list(subject.expected(case).own)))
+    if not recorder.failed:
+        for name in floating if len(floating) > 1 else ():
+            _check(subject, recorder, case, f"the gradient of {name} alone", [name])
+        for used in range(results) if results > 1 else ():
+            _check(subject, recorder, case, f"from result {used} alone", floating, used=used)
+        _check(subject, recorder, case, "the incoming gradient expanded, as sum() gives it", floating, expanded=True)
+        for other in [other for other in subject.varied if other.family in (Family.STRIDES, Family.SIZE, Family.TAIL)][
+            : 4 if subject.options.quick else _LAYOUTS
+        ]:
+            if not subject.expected(other).refusal:
+                _check(subject, recorder, other, "all gradients", _floating(other.arguments))
+    if not recorder.failed:
+        _check_numerically(subject, recorder)
+
+
+def _check(
+    subject: Subject,
+    recorder: Recorder,
+    case: Case,
+    what: str,
+    names: list[str],
+    *,
+    used: int | None = None,
+    expanded: bool = False,
+) -> None:
+    """Compare the gradients of `names` with those of the reference.
+
+    Args:
+        subject: the operator.
+        recorder: where the outcome goes.
+        case: the call.
+        what: what is particular about it, in words.
+        names: the arguments that require a gradient.
+        used: the one result that is used; None for all.
+        expanded: whether the incoming gradients have strides of zero.
+    """
+    step = f"{case.name}: {what}"
+    code = _code(subject, case, names)
+    absent = Kind.UNDEFINED_GRADIENT if used is not None else Kind.CRASH
+    if not recorder.begin(step, code, absent):
+        return
+    try:
+        grads = _incoming(subject, case, used, expanded=expanded)
+        goal = _reference_gradients(subject, case, names, grads)
+    except Exception as error:  # noqa: BLE001  the author's reference, which autograd may not be able to follow
+        recorder.note(f"the reference has no gradient to compare with ({first_line(error)})")
+        return
+    try:
+        with poisoned():
+            found = _gradients(subject, case, names, grads)
+            again = _gradients(subject, case, names, grads)
+        with poisoned(on=False):
+            plain = _gradients(subject, case, names, grads)
+    except Exception as error:  # noqa: BLE001  whatever the backward raises
+        if case.claimed:
+            kind = absent if used is not None else Kind.RAISES
+            recorder.fail(Failure(kind, step, code, first_line(error), "gradients", detail=str(error)[:2000]))
+        else:
+            recorder.refused()
+        return
+    if found is None:
+        _check_missing(subject, recorder, step, code, goal)
+        return
+    for name in names:
+        fault = _fault(found[name], goal[name])
+        if fault is None and _fault(again[name] if again else None, _pairs(found[name])) is not None:
+            fault = Difference("values", "another gradient when the same call is made again", "the same")
+            recorder.fail(Failure(Kind.GRADIENT_UNINITIALISED, step, code, f"{name}: {fault.got}", fault.expected))
+            return
+        if fault is None:
+            continue
+        kind = _kind(case, used, expanded=expanded)
+        if found[name] is None:
+            kind = Kind.MISSING_GRADIENT
+        elif _fault(again[name] if again else None, _pairs(found[name])) or _fault(
+            plain[name] if plain else None, _pairs(found[name])
+        ):
+            # It depends on what memory held: on the filling of fresh memory, or on the call before.
+            kind = Kind.GRADIENT_UNINITIALISED
+        recorder.fail(
+            Failure(kind, step, code, f"the gradient of {name}: {fault.got}", f"of the reference: {fault.expected}")
+        )
+        return
+    recorder.ok()
+
+
+def _kind(case: Case, used: int | None, *, expanded: bool) -> Kind:
+    if used is not None:
+        return Kind.UNDEFINED_GRADIENT
+    if expanded or case.family is Family.STRIDES:
+        return Kind.STRIDES
+    return Kind.WRONG_GRADIENT
+
+
+def _check_missing(
+    subject: Subject, recorder: Recorder, step: str, code: str, goal: dict[str, tuple[Any, Any]]
+) -> None:
+    """No result requires a gradient: right only where the reference's gradients are all zero."""
+    missing = [name for name, (own, _) in goal.items() if any(bool(one.any()) for one in derive.tensors([own]))]
+    if missing:
+        recorder.fail(
+            Failure(
+                Kind.MISSING_GRADIENT,
+                step,
+                code,
+                got="results that do not require a gradient",
+                expected=f"a gradient of {', '.join(missing)}, as the reference has it",
+            )
+        )
+    else:
+        recorder.note(f"{subject.op.qualified_name} has no gradient, and the reference's is zero")
+        recorder.ok()
+
+
+def _fault(found: Any, goal: tuple[Any, Any]) -> Difference | None:  # noqa: ANN401  a tensor, a list, or None
+    own, precise = goal
+    if isinstance(own, (list, tuple)):
+        given = found if found is not None else [None] * len(own)
+        return next((fault for trio in zip(given, own, precise, strict=True) if (fault := _fault(trio[0], trio[1:]))), None)
+    if own is None:
+        return None
+    if found is None:
+        return Difference("values", "none", described(own)) if bool(own.any()) else None
+    return differs(found, own, precise)
+
+
+def _pairs(found: Any) -> tuple[Any, Any]:  # noqa: ANN401  as above
+    return found, found
+
+
+def _gradients(
+    subject: Subject, case: Case, names: Sequence[str], grads: Sequence[Tensor | None]
+) -> dict[str, Any] | None:
+    """The gradients that autograd gives; None where no result requires one."""
+    arguments = case.fresh()
+    leaves: list[Tensor] = []
+    for name in names:
+        arguments[name] = pytree.tree_map_only(Tensor, lambda tensor: _leaf(tensor, leaves), arguments[name])
+    results = derive.tensors(subject.call(arguments))
+    pairs = [
+        (result, grad)
+        for result, grad in zip(results, grads, strict=True)
+        if grad is not None and result.requires_grad
+    ]
+    if not pairs:
+        return None
+    outputs, incoming = zip(*pairs, strict=True)
+    found = iter(torch.autograd.grad(outputs, leaves, incoming, allow_unused=True))
+    return {
+        name: pytree.tree_map_only(Tensor, lambda tensor: next(found) if tensor.is_floating_point() else None, value)
+        for name, value in arguments.items()
+        if name in names
+    }
+
+
+def _leaf(tensor: Tensor, leaves: list[Tensor]) -> Tensor:
+    if not tensor.is_floating_point():
+        return tensor
+    leaf = copied(tensor).requires_grad_()
+    leaves.append(leaf)
+    return leaf
+
+
+def _incoming(subject: Subject, case: Case, used: int | None, *, expanded: bool) -> list[Tensor | None]:
+    """An incoming gradient for each tensor that the operator returns; None for those that are integers or not used."""
+    generator = torch.Generator().manual_seed(subject.options.seed)
+    grads: list[Tensor | None] = []
+    number = 0
+    for result in derive.tensors(list(subject.expected(case).own)):
+        if not result.is_floating_point():
+            grads.append(None)
+            continue
+        drawn = torch.randn(() if expanded else result.shape, generator=generator, dtype=torch.float64)
+        grads.append(drawn.to(result).expand(result.shape) if used in (None, number) else None)
+        number += 1
+    return grads
+
+
+def _reference_gradients(
+    subject: Subject, case: Case, names: Sequence[str], grads: Sequence[Tensor | None]
+) -> dict[str, tuple[Any, Any]]:
+    """The reference's gradients of `names`: (in the arguments' dtypes, in float64)."""
+
+    def of(convert: Callable[[Tensor], Tensor]) -> dict[str, Any]:
+        arguments = pytree.tree_map_only(Tensor, convert, case.fresh())
+        incoming = [None if grad is None else convert(grad) for grad in grads]
+        return derive.reference_gradients(subject.op, arguments, incoming, names)
+
+    own = of(lambda tensor: tensor)
+    try:
+        precise = of(lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
+    except Exception:  # noqa: BLE001  a reference that does not take float64 speaks for itself in its own dtype
+        precise = own
+    return {name: (own[name], precise[name]) for name in names}
+
+
+def _check_without_recording(subject: Subject, recorder: Recorder, case: Case) -> None:
+    """Under no_grad and inference_mode results are the same, and require nothing."""
+    for mode in (torch.no_grad, torch.inference_mode):
+        step = f"{case.name}: under {mode.__name__}"
+        code = _code(subject, case, _floating(case.arguments))
+        if not recorder.begin(step, code):
+            continue
+        try:
+            with mode():
+                arguments = pytree.tree_map_only(Tensor, lambda tensor: _leaf(tensor, []), case.fresh())
+                results = subject.call(arguments)
+        except Exception as error:  # noqa: BLE001  whatever it raises
+            recorder.fail(Failure(Kind.RAISES, step, code, first_line(error), "a result", detail=str(error)[:2000]))
+            continue
+        if any(tensor.requires_grad for tensor in derive.tensors(results)):
+            recorder.fail(Failure(Kind.RUNTIME, step, code, "a result that requires a gradient", "one that does not"))
+        elif (fault := subject.judge(case, [pytree.tree_map_only(Tensor, Tensor.detach, one) for one in results])) is None:
+            recorder.ok()
+        else:
+            recorder.fail(fault)
+
+
+def _check_numerically(subject: Subject, recorder: Recorder) -> None:
+    """gradcheck and gradgradcheck, in float64, on the smallest call that the operator takes."""
+    case = _smallest_in_float64(subject)
+    if case is None:
+        recorder.note("it does not take float64: gradients are compared with the reference's alone, not with finite differences")
+        return
+    names = [name for name in _floating(case.arguments) if name in subject.op.differentiable]
+    arguments = case.fresh()
+    flat, shape = pytree.tree_flatten([arguments[name] for name in names])
+    leaves = [leaf.requires_grad_() for leaf in flat if isinstance(leaf, Tensor) and leaf.is_floating_point()]
+    numbers = sum(leaf.numel() for leaf in leaves)
+    if not leaves or numbers > _MOST_NUMBERS:
+        recorder.note("no sample is small enough for finite differences")
+        return
+
+    def function(*leaves: Tensor) -> tuple[Tensor, ...]:
+        moved = iter(leaves)
+        filled = [next(moved) if isinstance(leaf, Tensor) and leaf.is_floating_point() else leaf for leaf in flat]
+        given = {**arguments, **dict(zip(names, pytree.tree_unflatten(filled, shape), strict=True))}
+        return tuple(tensor for tensor in derive.tensors(subject.call(given)) if tensor.is_floating_point())
+
+    fast = numbers > _EVERY_NUMBER
+    for check, what in ((torch.autograd.gradcheck, "gradcheck"), (torch.autograd.gradgradcheck, "gradgradcheck")):
+        step = f"{case.name}: torch.autograd.{what}"
+        code = _code(subject, case, names)
+        if not recorder.begin(step, code):
+            continue
+        try:
+            check(function, tuple(leaves), fast_mode=fast)
+            recorder.ok()
+        except Exception as error:  # noqa: BLE001  it raises many kinds
+            recorder.fail(
+                Failure(
+                    Kind.WRONG_GRADIENT,
+                    step,
+                    code,
+                    got=first_line(error),
+                    expected="what finite differences give",
+                    detail=str(error)[:2000],
+                )
+            )
+
+
+def _smallest_in_float64(subject: Subject) -> Case | None:
+    """The smallest call in float64 that the operator takes."""
+    cases = [*subject.samples, *(case for case in subject.varied if case.family in (Family.SIZE, Family.TAIL))]
+    cases = [case for case in cases if any(tensor.numel() for tensor in derive.tensors(case.arguments))]
+    cases.sort(key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)))
+    for case in cases:
+        wide = pytree.tree_map_only(
+            Tensor, lambda tensor: tensor.double() if tensor.is_floating_point() else tensor, case.arguments
+        )
+        in_float64 = Case(f"{case.name} in float64", Family.DTYPE, wide)
+        if subject.expected(in_float64).refusal:
+            continue
+        try:
+            subject.call(in_float64.fresh())
+        except Exception:  # noqa: BLE001  this one is refused; a larger one may not be
+            continue
+        return in_float64
+    return None
+
+
+def _floating(arguments: dict[str, Any]) -> list[str]:
+    return [name for name, value in arguments.items() if any(map(Tensor.is_floating_point, derive.tensors([value])))]
+
+
+def _code(subject: Subject, case: Case, names: Sequence[str]) -> str:
+    *lines, call = subject.code(case).splitlines()
+    ask = [f"{name}.requires_grad_()" for name in names if isinstance(case.arguments[name], Tensor)]
+    sums = "sum(r.sum() for r in torch.utils._pytree.tree_leaves(result) if r.requires_grad).backward()"
+    return "\n".join([*lines, *ask, f"result = {call}", sums])

@@ -1,0 +1,152 @@
+"""Eager: the operator called from Python, on every variation of its samples, and on what it has to refuse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from opwright.checker import conduct
+from opwright.checker.case import Case, Family, is_far
+from opwright.checker.compare import described, first_line
+from opwright.checker.kinds import Kind
+from opwright.checker.memory import is_freed, same_bytes, shares_memory
+from opwright.checker.poison import poisoned
+from opwright.checker.verdict import Failure
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+NAME = "eager"
+
+# What poisoned memory holds.
+_POISON = "NaN or the largest integer, which fresh memory was filled with"
+
+
+def why_not(subject: Subject) -> str:
+    """Every operator runs in eager mode, where its device is."""
+    if subject.device == "cuda" and not torch.cuda.is_available():
+        return "no GPU that this PyTorch can use"
+    return ""
+
+
+def run(subject: Subject, recorder: Recorder) -> None:
+    """Call the operator on all cases, then watch how it conducts itself."""
+    for case in subject.samples:
+        _check_ownership(subject, recorder, case)
+        _check_result(subject, recorder, case)
+    if not recorder.failed:
+        # What fails on the plainest case fails on its variations too, and says nothing more.
+        for case in subject.varied:
+            _check_result(subject, recorder, case)
+    conduct.check_repetition(subject, recorder)
+    conduct.check_threads(subject, recorder)
+    conduct.check_memory_growth(subject, recorder)
+    conduct.check_with_opcheck(subject, recorder)
+
+
+def _check_result(subject: Subject, recorder: Recorder, case: Case) -> None:
+    code = subject.code(case)
+    wanted = subject.expected(case)
+    if wanted.refusal and case.claimed:
+        recorder.fail(Failure(Kind.REFERENCE, case.name, code, got=wanted.refusal, expected="a result from the reference"))
+        return
+    crash = Kind.INDEX_OVERFLOW if case.family is Family.FAR else Kind.CRASH
+    if not recorder.begin(case.name, code, crash):
+        return
+    arguments = case.fresh()
+    try:
+        with poisoned(on=not _holds_far_memory(case)):
+            results = subject.call(arguments)
+    except Exception as error:  # noqa: BLE001  whatever a kernel raises is its refusal
+        if case.claimed:
+            goal = ", ".join(described(result) for result in wanted.own)
+            recorder.fail(Failure(Kind.RAISES, case.name, code, got=first_line(error), expected=goal, detail=str(error)))
+        else:
+            recorder.refused()
+        return
+    if not recorder.begin(f"{case.name}: reading the result", code, Kind.FREED):
+        return
+    fault = _written(subject, case, arguments, code) or subject.judge(case, results)
+    if fault is None:
+        recorder.ok()
+    elif not wanted.refusal and _is_poison(subject, case, results):
+        recorder.fail(Failure(Kind.UNINITIALISED, case.name, code, f"{fault.got}: {_POISON}", fault.expected))
+    else:
+        recorder.fail(fault)
+
+
+def _check_ownership(subject: Subject, recorder: Recorder, case: Case) -> None:
+    """Results are memory of their own: no argument's, and nobody else's."""
+    code = subject.code(case)
+    if not recorder.begin(f"{case.name}: whose memory the result is", code, Kind.CRASH):
+        return
+    arguments = case.fresh()
+    try:
+        results = subject.call(arguments)
+    except Exception:  # noqa: BLE001  told when the result is checked
+        return
+    returned = results[: len(results) - len(subject.op.mutates)]
+    if shares_memory(returned, arguments):
+        recorder.fail(
+            Failure(
+                Kind.ALIAS,
+                case.name,
+                code,
+                got="a result in the memory of an argument",
+                expected=f"fresh memory: the schema {subject.op.schema} declares no alias",
+            )
+        )
+    elif is_freed(returned):
+        recorder.fail(
+            Failure(
+                Kind.FREED,
+                case.name,
+                code,
+                got="a result in memory that the allocator hands out again",
+                expected="a result that owns its memory",
+            )
+        )
+
+
+def _written(subject: Subject, case: Case, arguments: dict[str, Any], code: str) -> Failure | None:
+    """The failure of a call that wrote to an argument without saying so."""
+    for name, value in arguments.items():
+        if name in subject.op.mutates or _holds_far_memory(case):
+            continue
+        for given, now in zip(derive.tensors(case.arguments[name]), derive.tensors(value), strict=True):
+            if not same_bytes(given, now):
+                return Failure(
+                    Kind.WRITES_INPUT,
+                    case.name,
+                    code,
+                    got=f"the call changed {name}",
+                    expected=f"{name} as it was: the schema {subject.op.schema} does not say that it is written",
+                )
+    return None
+
+
+def _is_poison(subject: Subject, case: Case, results: list[Any]) -> bool:
+    """Whether what is wrong in `results` is the filling of fresh memory: without it, other values come out there."""
+    with poisoned(on=False):
+        try:
+            plain = subject.call(case.fresh())
+        except Exception:  # noqa: BLE001  it raised only now: told elsewhere
+            return False
+    pairs = zip(derive.tensors(results), derive.tensors(plain), strict=False)
+    return any(bool((_poison_in(one) & ~_poison_in(other)).any()) for one, other in pairs if one.shape == other.shape)
+
+
+def _poison_in(tensor: Tensor) -> Tensor:
+    if tensor.is_floating_point() or tensor.is_complex():
+        return tensor.isnan()
+    if tensor.dtype == torch.bool:
+        return tensor
+    return tensor == torch.iinfo(tensor.dtype).max
+
+
+def _holds_far_memory(case: Case) -> bool:
+    return any(is_far(tensor) for tensor in derive.tensors(case.arguments))

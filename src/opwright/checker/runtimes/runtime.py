@@ -1,0 +1,27 @@
+"""What a runtime is to a check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+
+class Runtime(Protocol):
+    """One way in which PyTorch runs an operator; each is a module with these two functions and this name.
+
+    Attributes:
+        NAME: the runtime's name in reports.
+    """
+
+    NAME: str
+
+    def why_not(self, subject: Subject) -> str:
+        """Why the runtime does not apply to the operator; empty where it does. Never counted as passed."""
+        ...
+
+    def run(self, subject: Subject, recorder: Recorder) -> None:
+        """Run the operator's cases this way, and record what came of each."""
+        ...

@@ -1,0 +1,104 @@
+"""The steps of a cell: each is announced, done, and what came of it is written down."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from opwright.checker.compare import first_line
+from opwright.checker.kinds import Kind
+from opwright.checker.verdict import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opwright.checker.case import Case
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+T = TypeVar("T")
+
+_MOST_LINES = 12
+_LONGEST_LINE = 400
+
+
+class Steps:
+    """Does the steps of one cell.
+
+    Args:
+        subject: the operator.
+        recorder: what the cell writes down.
+    """
+
+    def __init__(self, subject: Subject, recorder: Recorder) -> None:
+        self.subject = subject
+        self.recorder = recorder
+
+    def do(self, step: str, call: str, action: Callable[[], T], *, kind: Kind = Kind.RUNTIME) -> T | None:
+        """Do `action`; an exception is a fault.
+
+        Args:
+            step: the step in words, one of its kind in the cell.
+            call: lines of Python that reproduce it.
+            action: what is done.
+            kind: of the fault.
+
+        Returns:
+            What `action` gave; None where it raised, or where a process died of it before.
+        """
+        if not self.recorder.begin(step, call):
+            return None
+        try:
+            return action()
+        except Exception as error:  # noqa: BLE001  whatever PyTorch or an operator raises is what is looked for
+            self.fail(step, call, error, kind)
+            return None
+
+    def judge(self, step: str, call: str, case: Case, action: Callable[[], list[Any]]) -> bool:
+        """Do `action` as `do` does, which gives an outcome of `case`; whether it is right."""
+        outcome = self.do(step, call, action)
+        return outcome is not None and self.judged(step, call, case, outcome)
+
+    def judged(self, step: str, call: str, case: Case, outcome: list[Any]) -> bool:
+        """Write down whether `outcome` is right for `case`, and say it."""
+        failure = self.subject.judge(case, outcome)
+        if failure is None:
+            self.recorder.ok()
+            return True
+        self.recorder.fail(dataclasses.replace(failure, case=step, call=call))
+        return False
+
+    def fail(self, step: str, call: str, error: BaseException, kind: Kind = Kind.RUNTIME) -> None:
+        """Write down that a step raised."""
+        self.recorder.fail(
+            Failure(
+                kind,
+                step,
+                call,
+                got=_trimmed(first_line(error)),
+                expected="no error, as in eager mode",
+                detail=detail(str(error)),
+            )
+        )
+
+
+def detail(text: str) -> str:
+    """The first lines of what was said, without those that are empty or of no use to an operator's author."""
+    told = [line for line in text.strip().splitlines() if line.strip() and "TORCHDYNAMO_VERBOSE" not in line]
+    return "\n".join(map(_trimmed, told[:_MOST_LINES]))
+
+
+def runtime_code(subject: Subject, case: Case, written: Callable[[str], str]) -> str:
+    """Lines of Python that call `case` in another way than eager mode's.
+
+    Args:
+        subject: the operator.
+        case: what is called.
+        written: makes the lines of the expression that calls the operator.
+    """
+    before, _, call = subject.code(case).rpartition("\n")
+    return f"{before}\n{written(call)}"
+
+
+def _trimmed(line: str) -> str:
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."

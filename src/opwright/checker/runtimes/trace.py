@@ -1,0 +1,94 @@
+"""`torch.jit.trace`: a recorded graph, run on the numbers that it was recorded with and on others."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import TYPE_CHECKING
+
+import torch
+
+from opwright.checker import variations
+from opwright.checker.kinds import Kind
+from opwright.checker.runtimes import model
+from opwright.checker.runtimes.steps import Steps, runtime_code
+from opwright.checker.verdict import Failure
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from opwright.checker.case import Case
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+NAME = "trace"
+
+
+def why_not(subject: Subject) -> str:
+    """Why nothing can be recorded."""
+    others = [result for result in subject.op.results if "Tensor" not in result]
+    if others:
+        return f"a recorded graph gives back tensors alone, and the operator returns {', '.join(others)}"
+    if not derive.tensors(subject.samples[0].arguments):
+        return "a graph is recorded of tensors, and the operator takes none"
+    return ""
+
+
+def run(subject: Subject, recorder: Recorder) -> None:
+    """Record each sample, and run what was recorded."""
+    steps = Steps(subject, recorder)
+    # The author's own calls once more: the same sizes, other numbers.
+    others = variations.samples(subject.op, subject.device, subject.options.seed + 1)
+    cases = subject.samples if subject.options.quick else subject.claimed
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        for number, case in enumerate(cases, 1):
+            if not subject.expected(case).refusal:
+                other = others[number - 1] if number <= len(others) else None
+                _check(steps, case, other, number)
+
+
+def _check(steps: Steps, case: Case, other: Case | None, number: int) -> None:
+    subject, recorder = steps.subject, steps.recorder
+    call = _code(subject, case)
+    step = f"{case.name}, recorded"
+    taken = tuple(derive.tensors(case.fresh()))
+    traced = steps.do(
+        step, call, lambda: torch.jit.trace(model.fixed(subject, case, number), taken, check_trace=False)
+    )
+    if traced is None:
+        return
+    if not traced.inlined_graph.findAllNodes(subject.op.qualified_name):
+        graph = str(traced.inlined_graph)
+        recorder.fail(
+            Failure(Kind.NOT_IN_GRAPH, step, call, got=graph, expected=f"a node {subject.op.qualified_name}")
+        )
+    _run(steps, f"{case.name}, run from the graph", call, case, traced)
+    if other is not None:
+        other = dataclasses.replace(other, name=f"{case.name} with other numbers")
+        _run(steps, f"{other.name}, run from the graph", call, other, traced)
+
+    def round_trip() -> torch.jit.ScriptModule:
+        path = subject.work / f"{subject.op.name}_traced_{number}.pt"
+        torch.jit.save(traced, path)
+        loaded: torch.jit.ScriptModule = torch.jit.load(path)
+        return loaded
+
+    loaded = steps.do(f"{case.name}, the graph saved and loaded", call, round_trip)
+    if loaded is not None:
+        _run(steps, f"{case.name}, run from the loaded graph", call, case, loaded)
+
+
+def _run(steps: Steps, step: str, call: str, case: Case, traced: torch.jit.ScriptModule) -> None:
+    arguments = case.fresh()
+    steps.judge(
+        step,
+        call,
+        case,
+        lambda: model.outcome(steps.subject, traced(*derive.tensors(arguments)), arguments),
+    )
+
+
+def _code(subject: Subject, case: Case) -> str:
+    names = ", ".join(name for name, value in case.arguments.items() if isinstance(value, torch.Tensor))
+    taken = f"({names},)" if names else "()"
+    return runtime_code(subject, case, lambda call: f"torch.jit.trace(lambda {names}: {call}, {taken})({names})")

@@ -1,0 +1,109 @@
+"""The operator under check: how it is called, with what, and whether an answer is right."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from opwright.checker import compare, variations
+from opwright.checker.code import call_code
+from opwright.checker.compare import Expected
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from opwright.checker.case import Case
+    from opwright.checker.verdict import Failure
+    from opwright.spec import Library, Op
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user of a check asked for.
+
+    Attributes:
+        seed: what random inputs are made from.
+        quick: fewer variations, and only the runtimes that compile nothing.
+        large: also tensors of more than 2**31 bytes, where memory allows.
+    """
+
+    seed: int = 0
+    quick: bool = False
+    large: bool = False
+
+
+class Subject:
+    """One operator on one device.
+
+    Attributes:
+        op: the operator as it is described.
+        library: its library.
+        path: the shared object; None where the library has no native source.
+        device: `cpu` or `cuda`.
+        options: what the user asked for.
+        work: a folder for files.
+    """
+
+    def __init__(self, op: Op, path: Path | None, device: str, options: Options, work: Path) -> None:
+        self.op = op
+        self.library: Library = op.library
+        self.path = path
+        self.device = device
+        self.options = options
+        self.work = work
+        self._expected: dict[str, Expected] = {}
+
+    @functools.cached_property
+    def overload(self) -> Any:  # noqa: ANN401  torch's OpOverload
+        """The operator as PyTorch has it."""
+        return getattr(getattr(torch.ops, self.library.namespace), self.op.name).default
+
+    @functools.cached_property
+    def samples(self) -> list[Case]:
+        """The author's own calls, which have to work."""
+        return variations.samples(self.op, self.device, self.options.seed)
+
+    @functools.cached_property
+    def claimed(self) -> list[Case]:
+        """The author's own calls, with every dtype that they claim."""
+        return [*self.samples, *(case for case in self.varied if case.claimed)]
+
+    @functools.cached_property
+    def varied(self) -> list[Case]:
+        """Variations of the samples, which have to be right or to be refused."""
+        return variations.varied(self.op, self.samples, self.device, self.options)
+
+    def call(self, arguments: dict[str, Any]) -> list[Any]:
+        """Call the operator. What it returns, in order, and then what it says that it writes to."""
+        positional, keywords = self.op.spread(arguments)
+        return self.outcome(self.overload(*positional, **keywords), arguments)
+
+    def outcome(self, results: Any, arguments: dict[str, Any]) -> list[Any]:  # noqa: ANN401  the schema decides
+        """The results of a call in one list, with the arguments that the operator writes to after them."""
+        listed = list(results) if isinstance(results, tuple) else [results]
+        returned = listed if self.op.results else []
+        return [*returned, *(arguments[name] for name in self.op.mutates)]
+
+    def expected(self, case: Case) -> Expected:
+        """What the case should give: results and how far from them is right, or a refusal."""
+        if case.name not in self._expected:
+            self._expected[case.name] = compare.expected(self, case)
+        return self._expected[case.name]
+
+    def judge(self, case: Case, results: list[Any]) -> Failure | None:
+        """What is wrong with `results`, which a runtime gave for `case`; None where they are right."""
+        return compare.judge(self, case, results)
+
+    def code(self, case: Case) -> str:
+        """Lines of Python that make the call of `case`."""
+        return call_code(self, case)
+
+    @property
+    def requires_grad(self) -> list[str]:
+        """The arguments of the first sample that have a gradient: differentiable, and floating."""
+        arguments = self.samples[0].arguments
+        return [name for name in self.op.differentiable if any(map(Tensor.is_floating_point, derive.tensors(arguments[name])))]

@@ -1,0 +1,110 @@
+"""The process in which cells run: a crash here costs one step, not the check.
+
+Started by `checker.check` as `python -m opwright.checker.worker JOB`, where JOB is a JSON file. What it finds goes to
+standard output, a line for each event; everything else that is printed is the operators' own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import traceback
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from opwright.checker.kinds import Kind
+from opwright.checker.recorder import Emit, Recorder, written
+from opwright.checker.subject import Options, Subject
+from opwright.checker.verdict import Failure
+from opwright.errors import OpwrightError
+from opwright.loader.open import open_library
+from opwright.loader.shared_object import open_operators
+from opwright.spec import library_at
+
+if TYPE_CHECKING:
+    from opwright.checker.runtimes.runtime import Runtime
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one process has to do.
+
+    Attributes:
+        path: the op.py.
+        shared_object: the library as it was built; None where it has no native source.
+        cells: the cells to run, as [op, runtime, device].
+        options: what the user asked for.
+        work: a folder for files.
+        skip: for each cell, by its index, the steps of which a process died.
+    """
+
+    path: str
+    shared_object: str | None
+    cells: list[list[str]]
+    options: Options
+    work: str
+    skip: dict[str, list[str]] = field(default_factory=dict)
+
+    def write(self, path: Path) -> None:
+        """Write the job to a file."""
+        path.write_text(json.dumps(asdict(self)))
+
+    @classmethod
+    def read(cls, path: Path) -> Job:
+        """Read a job that `write` wrote."""
+        given = json.loads(path.read_text())
+        return cls(**{**given, "options": Options(**given["options"])})
+
+
+def runtime_module(name: str) -> Runtime:
+    """The runtime of that name."""
+    return cast("Runtime", importlib.import_module(f"opwright.checker.runtimes.{name.replace('-', '_')}"))
+
+
+def main() -> None:
+    """Run the cells of a job."""
+    # Events keep standard output to themselves; whatever an operator prints goes where errors go.
+    events = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def emit(event: dict[str, Any]) -> None:
+        events.write(written(event))
+        events.flush()
+
+    job = Job.read(Path(sys.argv[1]))
+    library = library_at(job.path)
+    if job.shared_object is not None:
+        open_operators(Path(job.shared_object))
+    open_library(library, native=None if job.shared_object is None else Path(job.shared_object))
+    subjects: dict[tuple[str, str], Subject] = {}
+    for number, (op, runtime, device) in enumerate(job.cells):
+        if (op, device) not in subjects:
+            path = None if job.shared_object is None else Path(job.shared_object)
+            subjects[op, device] = Subject(library.ops[op], path, device, job.options, Path(job.work))
+        _run_cell(subjects[op, device], runtime, frozenset(job.skip.get(str(number), ())), emit)
+
+
+def _run_cell(subject: Subject, name: str, skip: frozenset[str], emit: Emit) -> None:
+    recorder = Recorder(subject.op.qualified_name, name, subject.device, emit, skip)
+    emit({"event": "begin", "op": subject.op.qualified_name, "runtime": name, "device": subject.device})
+    runtime = runtime_module(name)
+    try:
+        reason = runtime.why_not(subject)
+        if not reason:
+            runtime.run(subject, recorder)
+        cell = recorder.cell("not applicable", reason) if reason else recorder.cell()
+    except OpwrightError as error:
+        recorder.fail(Failure(Kind.REFERENCE, got=str(error), expected="a description that can be checked"))
+        cell = recorder.cell()
+    except Exception as error:  # noqa: BLE001  a fault of the check itself must not pass for the operator's success
+        told = Failure(Kind.RUNTIME, got=f"{type(error).__name__}: {error}", detail=traceback.format_exc(limit=-6))
+        recorder.fail(told)
+        cell = recorder.cell()
+    emit({"event": "end", "cell": cell.to_json()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from opwright.checker.kinds import Kind
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_says_its_title_its_cause_and_its_mend(kind: Kind) -> None:
+    for words in (kind.diagnosis.title, kind.diagnosis.cause, kind.diagnosis.mend):
+        assert len(words.split()) > 1
+        assert words == words.strip()
+        assert not words.endswith(".")
+        assert "\n" not in words
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_the_name_of_a_kind_is_lower_case_with_hyphens(kind: Kind) -> None:
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", kind.value)
+
+
+def test_no_two_kinds_read_the_same() -> None:
+    assert len({kind.diagnosis.title for kind in Kind}) == len(Kind)
+    assert len({kind.diagnosis.mend for kind in Kind}) == len(Kind)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from opwright.checker.kinds import Kind
+from opwright.checker.verdict import STATUSES, Cell, Failure, Report, Status
+
+FAILURE = Failure(Kind.TAIL, "x of 9", "f(torch.ones(9))", "8.0", "9.0", "at [8]")
+CELL = Cell("mine::f", "eager", "cpu", "failed", "a reason", 40, 12, (FAILURE, Failure(Kind.LEAK)), 1.5)
+
+
+def through_json(given: dict[str, Any]) -> dict[str, Any]:
+    return dict(json.loads(json.dumps(given)))
+
+
+def report(*statuses: Status, failures: tuple[Failure, ...] = ()) -> Report:
+    cells = tuple(Cell("mine::f", str(number), "cpu", status) for number, status in enumerate(statuses))
+    return Report("mine", "ops/mine", "2.13.0", "a machine", 0, cells=cells, failures=failures)
+
+
+def test_a_failure_comes_back_from_json() -> None:
+    assert Failure.from_json(through_json(FAILURE.to_json())) == FAILURE
+
+
+def test_a_cell_comes_back_from_json() -> None:
+    assert Cell.from_json(through_json(CELL.to_json())) == CELL
+
+
+def test_json_holds_the_name_of_the_kind_and_its_diagnosis() -> None:
+    written = FAILURE.to_json()
+    assert written["kind"] == "vector-tail"
+    assert (written["title"], written["cause"], written["mend"]) == dataclasses.astuple(Kind.TAIL.diagnosis)
+
+
+def test_a_report_is_json_with_its_verdict() -> None:
+    written = through_json(
+        dataclasses.replace(report(failures=(FAILURE,)), cells=(CELL,), sanitize=("address",)).to_json()
+    )
+    assert written["passed"] is False
+    assert written["sanitize"] == ["address"]
+    assert [Cell.from_json(cell) for cell in written["cells"]] == [CELL]
+    assert [failure["kind"] for failure in written["failures"]] == ["vector-tail"]
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_only_a_failed_cell_makes_a_check_fail(status: Status) -> None:
+    assert report("passed", status).passed == (status != "failed")
+
+
+def test_a_fault_of_the_library_makes_a_check_fail() -> None:
+    assert not report("passed", failures=(FAILURE,)).passed
+
+
+def test_the_kinds_of_a_report_are_those_of_its_cells_and_its_own() -> None:
+    found = dataclasses.replace(report(failures=(Failure(Kind.LOAD),)), cells=(CELL,)).kinds
+    assert found == {Kind.TAIL, Kind.LEAK, Kind.LOAD}
