@@ -20,18 +20,19 @@ _TO_SPEC = {"errors"}
 _TO_TOOLCHAIN = _TO_SPEC | {"spec"}
 _TO_BUILDER = _TO_TOOLCHAIN | {"toolchain"}
 _TO_LOADER = _TO_BUILDER | {"builder"}
-_TO_JUDGES = _TO_LOADER | {"loader"}
+_TO_HOST = _TO_LOADER | {"loader"}
+_TO_JUDGES = _TO_HOST | {"host"}
 MAY_IMPORT = {
     "errors": set[str](),
     "spec": _TO_SPEC,
     "toolchain": _TO_TOOLCHAIN,
     "builder": _TO_BUILDER,
     "loader": _TO_LOADER,
-    "check": _TO_JUDGES,
-    "bench": _TO_JUDGES,
+    "host": _TO_HOST,
+    "checker": _TO_JUDGES,
+    "bencher": _TO_JUDGES,
     "bundle": _TO_JUDGES,
-    "host": _TO_JUDGES | {"bundle"},
-    "scale": _TO_JUDGES | {"bundle", "host"},
+    "scale": _TO_JUDGES | {"bundle"},
 }
 FACE = "__init__"  # opwright/__init__.py, which offers names of every room and is imported by none but cli
 MAY_IMPORT[FACE] = set(MAY_IMPORT)
@@ -165,7 +166,8 @@ def test_no_file_is_named_for_nothing() -> None:
         ("spec/a.py", "from opwright import Library", "spec imports opwright.Library"),
         ("loader/a.py", "import importlib as i\ni.import_module('opwright.cli')", "loader imports opwright.cli"),
         ("errors.py", "import opwright.spec", "errors imports opwright.spec"),
-        ("check/a.py", "import opwright.bench", "check imports opwright.bench"),
+        ("checker/a.py", "import opwright.bencher", "checker imports opwright.bencher"),
+        ("host/a.py", "import opwright.checker", "host imports opwright.checker"),
         ("__init__.py", "import opwright.cli", "__init__ imports opwright.cli"),
         ("attic/a.py", "", "there is no room 'attic'"),
     ],
@@ -181,7 +183,8 @@ def test_the_law_of_layers_finds_a_wrong_import(tmp_path: Path, where: str, sour
         ("spec/a.py", "from opwright.errors import SpecError\nfrom . import op\nimport torch"),
         ("cli/main.py", "from opwright import __version__\nimport opwright.scale"),
         ("__main__.py", "from opwright.cli import main"),
-        ("host/a.py", "from opwright.bundle import manifest"),
+        ("host/a.py", "from opwright.loader import open"),
+        ("checker/a.py", "from opwright.host.run import run_host"),
     ],
 )
 def test_the_law_of_layers_lets_a_right_import_pass(tmp_path: Path, where: str, source: str) -> None:

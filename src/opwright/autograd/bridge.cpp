@@ -4,17 +4,22 @@
 // one and what it needs of the forward call. This file, compiled once for a PyTorch, reads that of every library in the
 // process and puts one boxed kernel at the Autograd key of each such operator. It is the one place that needs PyTorch's
 // unstable C++ interface for autograd, so that operator libraries do not.
+#include <ATen/FuncTorchTLS.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/SmallVector.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <cstdio>
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,14 +44,13 @@ struct Saved {
 
 // One line of `opwright_gradients()`: "mine::scale mine::scale_backward 0,2 0,1,r0 1", that is the operator, its
 // backward, its differentiable arguments, what it saves ("-" for nothing), and whether the backward is told what is
-// wanted.
+// wanted. Graphs point to it, so it is never destroyed.
 struct Gradient {
     std::string forward;
     std::string backward;
     std::vector<std::size_t> differentiable;
     std::vector<Saved> saves;
-    bool says_wanted;
-    std::size_t number;  // its place in the table of all gradients
+    bool says_wanted = false;
 
     std::once_flag found_once;
     std::optional<c10::OperatorHandle> found;
@@ -59,23 +63,86 @@ struct Gradient {
     }
 };
 
-// Never destroyed, and the entries never moved: graphs refer to them by number until the process ends.
-std::deque<Gradient>& gradients() {
-    static auto* const all = new std::deque<Gradient>();
-    return *all;
+// Whether torch.func transforms what runs now.
+bool is_in_a_transformation() {
+    return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
-// Calls `act` with each tensor that a value holds: itself, or the elements of a list. None has no tensor.
+// torch::autograd::Function refuses to run inside of the transformations of torch.func, because in general it would be
+// entered once, from outside, and not once for each transformation. The kernel below is entered by the dispatcher, as
+// PyTorch's own are. So the state of torch.func is put out of sight of that one check, and is back for the forward.
+class FunctorchOutOfSight {
+  public:
+    explicit FunctorchOutOfSight(at::TensorList tensors) {
+        if (!at::functorch::functorchTLSAccessor()) return;
+        // A view that was written to makes its place in the graph anew when it is asked, and needs the state for it.
+        for (const at::Tensor& tensor : tensors) torch::autograd::impl::gradient_edge(tensor);
+        state_ = std::move(at::functorch::functorchTLSAccessor());
+    }
+    FunctorchOutOfSight(const FunctorchOutOfSight&) = delete;
+    FunctorchOutOfSight& operator=(const FunctorchOutOfSight&) = delete;
+    ~FunctorchOutOfSight() { end(); }
+
+    void end() {
+        if (state_) at::functorch::functorchTLSAccessor() = std::move(state_);
+    }
+
+  private:
+    std::unique_ptr<at::functorch::FuncTorchTLSBase> state_;
+};
+
+// Where an argument's elements are among the tensors that autograd is given: all but those that are not there.
+struct Place {
+    bool is_list;
+    std::vector<bool> is_there;
+};
+
+// The names under which a context keeps what is no tensor. What is saved is kept under its number in `saves`.
+constexpr const char* gradient_key = "gradient";
+constexpr const char* places_key = "places";    // only where an argument is not one tensor that is there
+constexpr const char* results_key = "results";  // only where a result is undefined
+
+// The namespace in which loader/gradient.py registers references, each under "<namespace>__<name>".
+const char* const composites = "opwright_composite::";
+
+bool holds_a_list(const c10::IValue& value) {
+    return value.isTensorList() || value.isOptionalTensorList();
+}
+
+// Calls `act` with each element of a tensor argument; with an undefined tensor in place of a None.
 template <class Act>
 void for_each_tensor(const c10::IValue& value, Act&& act) {
     if (value.isTensor()) {
         act(value.toTensor());
-    } else if (value.isTensorList()) {
-        for (const at::Tensor& element : value.toTensorVector()) act(element);
-    } else if (value.isList()) {  // Tensor?[]
+    } else if (value.isList()) {
         for (const c10::IValue& element : value.toListRef())
             act(element.isTensor() ? element.toTensor() : at::Tensor());
+    } else {
+        act(at::Tensor());
     }
+}
+
+// As many numbers: for each argument whether it is a list, how many elements it has, and which of them are there.
+std::vector<std::int64_t> packed(const std::vector<Place>& places) {
+    std::vector<std::int64_t> numbers;
+    for (const Place& place : places) {
+        numbers.push_back(place.is_list ? 1 : 0);
+        numbers.push_back(static_cast<std::int64_t>(place.is_there.size()));
+        for (const bool there : place.is_there) numbers.push_back(there ? 1 : 0);
+    }
+    return numbers;
+}
+
+std::vector<Place> unpacked(const std::vector<std::int64_t>& numbers) {
+    std::vector<Place> places;
+    for (auto at = numbers.begin(); at != numbers.end();) {
+        Place& place = places.emplace_back();
+        place.is_list = *at++ != 0;
+        const auto count = *at++;
+        place.is_there.assign(at, at + count);
+        at += count;
+    }
+    return places;
 }
 
 struct Call {
@@ -83,115 +150,114 @@ struct Call {
     const c10::OperatorHandle& op;
     c10::DispatchKeySet keys;
     Stack& stack;
-    const std::vector<std::int64_t>& lengths;  // how many tensors each differentiable argument holds; empty: one each
+    const std::vector<Place>& places;  // empty where each argument is one tensor that is there
+    FunctorchOutOfSight functorch;
 };
 
-// The names under which a context keeps what is no tensor; made once, since every call uses them.
-const std::string& key(std::size_t index) {
-    static const auto* const names = [] {
-        auto* made = new std::vector<std::string>();
-        for (int i = 0; i < 256; ++i) made->push_back(std::to_string(i));
-        return made;
-    }();
-    return names->at(index);
-}
-
-const std::string& number_key() {
-    static const auto* const name = new std::string("gradient");
-    return *name;
-}
-
-const std::string& lengths_key() {
-    static const auto* const name = new std::string("lengths");
-    return *name;
-}
-
-// A list keeps its length in the context, and its tensors among the saved ones; a tensor is just saved.
-void save(AutogradContext& context, std::size_t at, const c10::IValue& value, variable_list& tensors) {
-    if (value.isTensor()) {
-        tensors.push_back(value.toTensor());
-    } else if (value.isTensorList() ||
-               (value.isList() && value.toList().elementType()->kind() == c10::OptionalType::Kind)) {
-        const std::size_t before = tensors.size();
-        for_each_tensor(value, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
-        context.saved_data[key(at)] = static_cast<std::int64_t>(tensors.size() - before);
-    } else {
-        context.saved_data[key(at)] = value;
-    }
-}
-
 struct Bridge : torch::autograd::Function<Bridge> {
-    static constexpr auto is_traceable = false;
-
-    static variable_list forward(AutogradContext* context, at::TensorList, const Call& call) {
+    static variable_list forward(AutogradContext* context, at::TensorList, Call& call) {
+        call.functorch.end();
         const Gradient& gradient = call.gradient;
-        const std::size_t arguments = call.op.schema().arguments().size();
         const std::size_t results = call.op.schema().returns().size();
+        const std::size_t base = call.stack.size() - call.op.schema().arguments().size();
         variable_list saved;
-        const std::size_t base = call.stack.size() - arguments;
+        saved.reserve(gradient.saves.size());
         for (std::size_t at = 0; at < gradient.saves.size(); ++at) {
             if (!gradient.saves[at].is_result) save(*context, at, call.stack[base + gradient.saves[at].index], saved);
         }
         {
             const at::AutoDispatchBelowADInplaceOrView guard;
+            // `apply` has switched it off. Gradients of outer transformations are recorded further down.
+            const c10::AutoGradMode grad_mode(is_in_a_transformation());
             call.op.redispatchBoxed(call.keys & c10::after_autograd_keyset, &call.stack);
         }
         variable_list outputs;
         outputs.reserve(results);
-        for (std::size_t at = 0; at < results; ++at) outputs.push_back(call.stack[base + at].toTensor());
+        for (std::size_t at = 0; at < results; ++at) {
+            const at::Tensor& result = call.stack[base + at].toTensor();
+            if (result.defined()) outputs.push_back(result);
+        }
         for (const Saved& save : gradient.saves) {
-            if (save.is_result) saved.push_back(outputs[save.index]);
+            if (save.is_result) saved.push_back(call.stack[base + save.index].toTensor());
+        }
+        if (outputs.size() < results) {
+            std::vector<bool> is_there;
+            for (std::size_t at = 0; at < results; ++at) is_there.push_back(call.stack[base + at].toTensor().defined());
+            context->saved_data[results_key] = packed({{true, is_there}});
         }
         context->save_for_backward(std::move(saved));
-        context->saved_data[number_key()] = static_cast<std::int64_t>(gradient.number);
-        if (!call.lengths.empty()) context->saved_data[lengths_key()] = call.lengths;
+        context->saved_data[gradient_key] = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(&gradient));
+        if (!call.places.empty()) context->saved_data[places_key] = packed(call.places);
         context->set_materialize_grads(false);
         return outputs;
     }
 
     static variable_list backward(AutogradContext* context, const variable_list& incoming) {
-        Gradient& gradient = gradients()[static_cast<std::size_t>(context->saved_data[number_key()].toInt())];
+        auto& gradient = *reinterpret_cast<Gradient*>(
+            static_cast<std::intptr_t>(context->saved_data.find(gradient_key)->second.toInt()));
+        const std::vector<Place> places = places_of(*context, gradient);
+        bool flows = false;
+        for (const at::Tensor& grad : incoming) flows |= grad.defined();
+        if (!flows) return in_order({}, places, gradient);
         const c10::OperatorHandle& op = gradient.handle();
         const auto& parameters = op.schema().arguments();
         const variable_list saved = context->get_saved_variables();
         Stack stack;
         stack.reserve(parameters.size());
-        for (const at::Tensor& grad : incoming) {
-            // Nothing flows back to a result that nobody used: None, for the operator to take as zero.
-            if (grad.defined()) {
-                stack.emplace_back(grad);
-            } else {
-                stack.emplace_back();
-            }
-        }
+        push_incoming(*context, incoming, stack);
         push_saved(*context, gradient, saved, parameters, stack);
-        const std::vector<std::size_t> lengths = lengths_of(*context, gradient);
-        const std::vector<bool> wanted = wanted_of(*context, lengths);
-        if (gradient.says_wanted) stack.emplace_back(c10::List<bool>(wanted_list(wanted)));
-        op.callBoxed(&stack);
-        return in_order(stack, lengths);
+        if (gradient.says_wanted) stack.emplace_back(wanted(*context, places));
+        call(op, stack);
+        return in_order(stack, places, gradient);
     }
 
   private:
-    static void push_saved(AutogradContext& context, const Gradient& gradient, const variable_list& saved,
+    // A list keeps its length in the context, and its tensors among the saved ones; a tensor is just saved.
+    static void save(AutogradContext& context, std::size_t at, const c10::IValue& value, variable_list& tensors) {
+        if (value.isTensor()) {
+            tensors.push_back(value.toTensor());
+        } else if (holds_a_list(value)) {
+            for_each_tensor(value, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+            context.saved_data[std::to_string(at)] = static_cast<std::int64_t>(value.toListRef().size());
+        } else {
+            context.saved_data[std::to_string(at)] = value;
+        }
+    }
+
+    // None stands for the gradient of a result that nobody used, which the operator takes for zero.
+    static void push_incoming(const AutogradContext& context, const variable_list& incoming, Stack& stack) {
+        std::vector<bool> is_there(incoming.size(), true);
+        const auto kept = context.saved_data.find(results_key);
+        if (kept != context.saved_data.end()) is_there = unpacked(kept->second.toIntVector()).at(0).is_there;
+        std::size_t next = 0;
+        for (const bool there : is_there) {
+            const at::Tensor grad = there ? incoming.at(next++) : at::Tensor();
+            stack.push_back(grad.defined() ? c10::IValue(grad) : c10::IValue());
+        }
+    }
+
+    static void push_saved(const AutogradContext& context, const Gradient& gradient, const variable_list& saved,
                            const std::vector<c10::Argument>& parameters, Stack& stack) {
         // Arguments were saved before the forward ran, results after it.
         std::size_t of_results = saved.size();
         for (const Saved& save : gradient.saves) of_results -= save.is_result ? 1 : 0;
         std::size_t of_arguments = 0;
+        const bool only_tensors = context.saved_data.size() == 1;
         for (std::size_t at = 0; at < gradient.saves.size(); ++at) {
             if (gradient.saves[at].is_result) {
                 stack.emplace_back(saved[of_results++]);
                 continue;
             }
-            const c10::TypePtr& type = parameters[stack.size()].type();
-            const auto kept = context.saved_data.find(key(at));
+            const auto kept = only_tensors ? context.saved_data.end() : context.saved_data.find(std::to_string(at));
             if (kept == context.saved_data.end()) {
                 stack.emplace_back(saved[of_arguments++]);
-            } else if (type->kind() == c10::ListType::Kind && kept->second.isInt()) {
+                continue;
+            }
+            const c10::TypePtr& type = parameters[stack.size()].type();
+            if (type->kind() == c10::ListType::Kind && kept->second.isInt()) {
                 const auto length = static_cast<std::size_t>(kept->second.toInt());
-                stack.push_back(
-                    list_of(*type->expectRef<c10::ListType>().getElementType(), saved, of_arguments, length));
+                stack.push_back(list_of(type->expectRef<c10::ListType>().getElementType(),
+                                        at::TensorList(saved).slice(of_arguments, length)));
                 of_arguments += length;
             } else {
                 stack.push_back(kept->second);
@@ -199,60 +265,64 @@ struct Bridge : torch::autograd::Function<Bridge> {
         }
     }
 
-    static c10::IValue list_of(const c10::Type& element, const variable_list& saved, std::size_t from,
-                               std::size_t length) {
-        if (element.kind() == c10::TensorType::Kind) {
-            return c10::List<at::Tensor>(variable_list(saved.begin() + static_cast<std::ptrdiff_t>(from),
-                                                       saved.begin() + static_cast<std::ptrdiff_t>(from + length)));
+    static void call(const c10::OperatorHandle& op, Stack& stack) {
+        if (c10::GradMode::is_enabled() || is_in_a_transformation()) {
+            op.callBoxed(&stack);  // the backward is to have a gradient itself
+        } else {
+            const at::AutoDispatchBelowADInplaceOrView guard;
+            op.callBoxed(&stack);
         }
-        c10::List<std::optional<at::Tensor>> list;
-        list.reserve(length);
-        for (std::size_t i = from; i < from + length; ++i) {
-            list.push_back(saved[i].defined() ? std::optional(saved[i]) : std::nullopt);
-        }
+    }
+
+    static c10::IValue list_of(const c10::TypePtr& element, at::TensorList tensors) {
+        c10::impl::GenericList list(element);
+        list.reserve(tensors.size());
+        for (const at::Tensor& tensor : tensors) list.push_back(tensor.defined() ? c10::IValue(tensor) : c10::IValue());
         return list;
     }
 
-    // How many tensors each differentiable argument held: one, unless it is a list.
-    static std::vector<std::size_t> lengths_of(const AutogradContext& context, const Gradient& gradient) {
-        std::vector<std::size_t> lengths(gradient.differentiable.size(), 1);
-        const auto found = context.saved_data.find(lengths_key());
-        if (found == context.saved_data.end()) return lengths;
-        const std::vector<std::int64_t> kept = found->second.toIntVector();
-        std::copy(kept.begin(), kept.end(), lengths.begin());
-        return lengths;
+    static std::vector<Place> places_of(const AutogradContext& context, const Gradient& gradient) {
+        const auto kept = context.saved_data.find(places_key);
+        if (kept != context.saved_data.end()) return unpacked(kept->second.toIntVector());
+        return {gradient.differentiable.size(), Place{false, {true}}};
     }
 
     // An argument's gradient is wanted when that of one of its tensors is.
-    static std::vector<bool> wanted_of(const AutogradContext& context, const std::vector<std::size_t>& lengths) {
-        std::vector<bool> wanted;
-        wanted.reserve(lengths.size());
+    static c10::List<bool> wanted(const AutogradContext& context, const std::vector<Place>& places) {
+        c10::List<bool> flags;
+        flags.reserve(places.size());
         std::size_t edge = 0;
-        for (const std::size_t length : lengths) {
+        for (const Place& place : places) {
             bool any = false;
-            for (std::size_t i = 0; i < length; ++i) any |= context.needs_input_grad(edge++);
-            wanted.push_back(any);
+            for (const bool there : place.is_there) any |= there && context.needs_input_grad(edge++);
+            flags.push_back(any);
         }
-        return wanted;
-    }
-
-    static c10::List<bool> wanted_list(const std::vector<bool>& wanted) {
-        c10::List<bool> list;
-        list.reserve(wanted.size());
-        for (const bool one : wanted) list.push_back(one);
-        return list;
+        return flags;
     }
 
     // The results of the backward operator as one gradient for each tensor that `apply` was given, and none for the
-    // call.
-    static variable_list in_order(const Stack& results, const std::vector<std::size_t>& lengths) {
+    // call, which was its last argument.
+    static variable_list in_order(const Stack& results, const std::vector<Place>& places, const Gradient& gradient) {
         variable_list grads;
-        for (std::size_t at = 0; at < lengths.size(); ++at) {
-            const std::size_t before = grads.size();
-            if (at < results.size()) {
-                for_each_tensor(results[at], [&](const at::Tensor& grad) { grads.push_back(grad); });
+        grads.reserve(places.size() + 1);
+        for (std::size_t at = 0; at < places.size(); ++at) {
+            const std::vector<bool>& is_there = places[at].is_there;
+            std::size_t element = 0;
+            if (at < results.size() && (!places[at].is_list || !results[at].toListRef().empty())) {
+                const std::size_t given = places[at].is_list ? results[at].toListRef().size() : 1;
+                TORCH_CHECK(given == is_there.size(), gradient.backward, " gave ", given, " gradients for argument ",
+                            gradient.differentiable[at], " of ", gradient.forward, ", a list of ", is_there.size(),
+                            ": give one for each element, or an empty list for none");
+                for_each_tensor(results[at], [&](const at::Tensor& grad) {
+                    TORCH_CHECK(grad.defined() || !places[at].is_list, gradient.backward,
+                                " gave an undefined tensor in a list, which Python cannot hold: give zeros, or an "
+                                "empty list where none is wanted");
+                    if (is_there[element++]) grads.push_back(grad);
+                });
+            } else {
+                for (const bool there : is_there)
+                    if (there) grads.emplace_back();
             }
-            grads.resize(before + lengths[at]);
         }
         grads.emplace_back();
         return grads;
@@ -265,34 +335,58 @@ class AutogradKernel final : public c10::OperatorKernel {
 
     void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
         const std::size_t base = stack->size() - op.schema().arguments().size();
-        variable_list tensors;
-        std::vector<std::int64_t> lengths;
-        bool needed = false;
-        for (std::size_t at = 0; at < gradient_.differentiable.size(); ++at) {
-            const c10::IValue& argument = (*stack)[base + gradient_.differentiable[at]];
-            const std::size_t before = tensors.size();
+        c10::SmallVector<at::Tensor, 4> tensors;
+        bool is_needed = false;
+        bool is_simple = true;
+        bool has_tangent = false;
+        for (const std::size_t index : gradient_.differentiable) {
+            const c10::IValue& argument = (*stack)[base + index];
+            is_simple &= argument.isTensor() && argument.toTensor().defined();
             for_each_tensor(argument, [&](const at::Tensor& tensor) {
-                needed |= tensor.defined() && tensor.requires_grad();
+                if (!tensor.defined()) return;
+                has_tangent |= tensor._fw_grad(/*level=*/0).defined();
+                is_needed |= tensor.requires_grad();
                 tensors.push_back(tensor);
             });
-            if (argument.isList()) {
-                lengths.resize(gradient_.differentiable.size(), 1);
-                lengths[at] = static_cast<std::int64_t>(tensors.size() - before);
-            } else if (tensors.size() == before) {
-                tensors.emplace_back();  // None
-            }
         }
-        if (!needed || !c10::GradMode::is_enabled()) {
+        if (has_tangent) return call_composite(stack);
+        if (!is_needed || !c10::GradMode::is_enabled()) {
             const at::AutoDispatchBelowADInplaceOrView guard;
             op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
             return;
         }
-        const Call call{gradient_, op, keys, *stack, lengths};
+        std::vector<Place> places;
+        if (!is_simple) places = places_in(*stack, base);
+        Call call{gradient_, op, keys, *stack, places, FunctorchOutOfSight(tensors)};
         const variable_list outputs = Bridge::apply(at::TensorList(tensors), call);
-        for (std::size_t at = 0; at < outputs.size(); ++at) (*stack)[base + at] = outputs[at];
+        auto output = outputs.begin();
+        for (std::size_t at = base; at < stack->size(); ++at) {
+            if ((*stack)[at].toTensor().defined()) (*stack)[at] = *output++;
+        }
     }
 
   private:
+    std::vector<Place> places_in(const Stack& stack, std::size_t base) const {
+        std::vector<Place> places;
+        for (const std::size_t index : gradient_.differentiable) {
+            const c10::IValue& argument = stack[base + index];
+            Place& place = places.emplace_back(Place{holds_a_list(argument), {}});
+            for_each_tensor(argument, [&](const at::Tensor& tensor) { place.is_there.push_back(tensor.defined()); });
+        }
+        return places;
+    }
+
+    // In forward mode the operator is what its reference is composed of, which Python has registered for that.
+    void call_composite(Stack* stack) const {
+        std::string name = gradient_.forward;
+        const auto composite =
+            c10::Dispatcher::singleton().findSchema({composites + name.replace(name.find("::"), 2, "__"), ""});
+        // PyTorch would go on without the derivative, as if it were zero.
+        TORCH_CHECK_NOT_IMPLEMENTED(composite.has_value(), gradient_.forward,
+                                    " has no forward-mode derivative in a process without Python: use reverse mode");
+        composite->callBoxed(stack);
+    }
+
     Gradient& gradient_;
 };
 
@@ -303,25 +397,28 @@ std::vector<std::string> split(const std::string& text, char by) {
     return parts;
 }
 
-void read_line(const std::string& line, Gradient& into) {
+std::unique_ptr<Gradient> read_line(const std::string& line) {
     const std::vector<std::string> words = split(line, ' ');
-    if (words.size() != 5) throw std::runtime_error("the gradient \"" + line + "\" is not of five words");
-    into.forward = words[0];
-    into.backward = words[1];
-    for (const std::string& index : split(words[2], ',')) into.differentiable.push_back(std::stoul(index));
+    if (words.size() != 5 || words[0].find("::") == std::string::npos)
+        throw std::runtime_error("the gradient \"" + line + "\" cannot be read: build the library again");
+    auto gradient = std::make_unique<Gradient>();
+    gradient->forward = words[0];
+    gradient->backward = words[1];
+    for (const std::string& index : split(words[2], ',')) gradient->differentiable.push_back(std::stoul(index));
     if (words[3] != "-") {
         for (const std::string& saved : split(words[3], ',')) {
             const bool is_result = saved.starts_with('r');
-            into.saves.push_back({is_result, std::stoul(saved.substr(is_result ? 1 : 0))});
+            gradient->saves.push_back({is_result, std::stoul(saved.substr(is_result ? 1 : 0))});
         }
     }
-    into.says_wanted = words[4] == "1";
+    gradient->says_wanted = words[4] == "1";
+    return gradient;
 }
 
 using GradientsText = const char*();
 
-// The `opwright_gradients` of every shared object in this process, each once.
-std::set<GradientsText*> texts_in_process() {
+// The lines of `opwright_gradients()` of every shared object in this process.
+std::set<std::string> lines_in_process() {
     std::vector<std::string> names;
     dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* into) {
@@ -329,33 +426,33 @@ std::set<GradientsText*> texts_in_process() {
             return 0;
         },
         &names);
-    std::set<GradientsText*> found;
+    std::set<std::string> lines;
     for (const std::string& name : names) {
         void* object = dlopen(name.empty() ? nullptr : name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
         if (object == nullptr) continue;
-        if (auto* text = reinterpret_cast<GradientsText*>(dlsym(object, "opwright_gradients"))) found.insert(text);
+        if (auto* text = reinterpret_cast<GradientsText*>(dlsym(object, "opwright_gradients")))
+            for (std::string& line : split(text(), '\n')) lines.insert(std::move(line));
         dlclose(object);
     }
-    return found;
+    return lines;
+}
+
+// The registrations that hold, by the line that each was made from. Never destroyed: PyTorch may be gone by then.
+std::map<std::string, std::unique_ptr<torch::Library>>& attached() {
+    static auto* const all = new std::map<std::string, std::unique_ptr<torch::Library>>();
+    return *all;
 }
 
 void attach(const std::string& line) {
-    static auto* const libraries = new std::vector<std::unique_ptr<torch::Library>>();
-    Gradient& gradient = gradients().emplace_back();
-    gradient.number = gradients().size() - 1;
-    try {
-        read_line(line, gradient);
-        const std::size_t colons = gradient.forward.find("::");
-        if (colons == std::string::npos) throw std::runtime_error(gradient.forward + " is no operator's name");
-        auto library = std::make_unique<torch::Library>(torch::Library::IMPL, gradient.forward.substr(0, colons),
-                                                        c10::DispatchKey::Autograd, __FILE__, __LINE__);
-        library->impl(gradient.forward.substr(colons + 2).c_str(),
-                      torch::CppFunction::makeFromBoxedFunctor(std::make_unique<AutogradKernel>(gradient)));
-        libraries->push_back(std::move(library));
-    } catch (...) {
-        gradients().pop_back();
-        throw;
-    }
+    Gradient& gradient = *read_line(line).release();
+    // A new build of a library may say something else of the same operator.
+    std::erase_if(attached(), [&](const auto& entry) { return entry.first.starts_with(gradient.forward + ' '); });
+    const std::size_t colons = gradient.forward.find("::");
+    auto library = std::make_unique<torch::Library>(torch::Library::IMPL, gradient.forward.substr(0, colons),
+                                                    c10::DispatchKey::Autograd, __FILE__, __LINE__);
+    library->impl(gradient.forward.substr(colons + 2).c_str(),
+                  torch::CppFunction::makeFromBoxedFunctor(std::make_unique<AutogradKernel>(gradient)));
+    attached().emplace(line, std::move(library));
 }
 
 }  // namespace
@@ -364,14 +461,11 @@ void attach(const std::string& line) {
 // line that says what is not.
 extern "C" __attribute__((visibility("default"))) const char* opwright_attach_gradients() {
     static std::mutex mutex;
-    static auto* const attached = new std::set<GradientsText*>();
     static auto* const error = new std::string();
     const std::lock_guard lock(mutex);
     try {
-        for (GradientsText* text : texts_in_process()) {
-            if (attached->contains(text)) continue;
-            for (const std::string& line : split(text(), '\n')) attach(line);
-            attached->insert(text);
+        for (const std::string& line : lines_in_process()) {
+            if (!attached().contains(line)) attach(line);
         }
         return nullptr;
     } catch (const std::exception& problem) {

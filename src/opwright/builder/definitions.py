@@ -60,8 +60,7 @@ extern "C" __attribute__((visibility("default"))) const char* opwright_gradients
 def _gradient(gradient: Backward) -> str:
     forward = gradient.forward
     places = {parameter.name: str(at) for at, parameter in enumerate(forward.parameters)}
-    results = {"result": "r0"} if len(forward.results) == 1 else {}
-    results |= {f"result_{at}": f"r{at}" for at in range(len(forward.results))}
+    results = {name: f"r{at}" for at, name in enumerate(gradient.result_names)}
     differentiable = ",".join(places[name] for name in forward.differentiable)
     saves = ",".join({**results, **places}[name] for name in gradient.saves) or "-"
     said = "1" if gradient.wanted_is_said else "0"

@@ -47,7 +47,8 @@ class Case:
 
     def fresh(self) -> dict[str, Any]:
         """The arguments anew, in memory of their own, laid out as they were."""
-        return pytree.tree_map_only(Tensor, copied, self.arguments)
+        anew: dict[str, Any] = pytree.tree_map_only(Tensor, copied, self.arguments)
+        return anew
 
 
 def copied(tensor: Tensor) -> Tensor:

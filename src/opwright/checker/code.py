@@ -48,7 +48,7 @@ def value_code(value: Any) -> str:  # noqa: ANN401  whatever operators take
 def _tensor_code(tensor: Tensor) -> str:
     dtype = "" if tensor.dtype == torch.float32 else f", dtype={tensor.dtype}"
     device = "" if tensor.device.type == "cpu" else f", device={tensor.device.type!r}"
-    shape = tuple(tensor.shape)
+    shape = tuple(int(size) for size in tensor.shape)
     if tensor.device.type == "meta":
         return f"torch.empty({shape}{dtype}{device})"
     plain = tensor.is_contiguous() and tensor.storage_offset() == 0
@@ -57,10 +57,10 @@ def _tensor_code(tensor: Tensor) -> str:
         return f"torch.tensor({numbers}{dtype}{device})"
     if is_far(tensor):
         size = tensor.untyped_storage().nbytes() // tensor.element_size()
-        return f"torch.empty({size}{dtype}).as_strided({shape}, {tensor.stride()})  # pages that nobody touches cost nothing"
+        return f"torch.empty({size}{dtype}).as_strided({shape}, {tensor.stride()})  # untouched pages cost nothing"
     if plain:
         return _drawn(shape, tensor, dtype, device)
-    size = tensor.storage_offset() + 1 + sum((n - 1) * s for n, s in zip(shape, tensor.stride(), strict=True) if n)
+    size = int(tensor.storage_offset()) + 1 + sum((n - 1) * s for n, s in zip(shape, tensor.stride(), strict=True) if n)
     return f"{_drawn((size,), tensor, dtype, device)}.as_strided({shape}, {tensor.stride()}, {tensor.storage_offset()})"
 
 

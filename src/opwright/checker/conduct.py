@@ -47,7 +47,9 @@ def check_repetition(subject: Subject, recorder: Recorder) -> None:
                 subject.call(other)
             if (changed := _difference(first, kept)) is not None:
                 got = f"after another call, the first one's result reads: {changed}"
-                recorder.fail(Failure(Kind.STATE, case.name, f"{code}  # and once more, with other numbers", got, _SAME))
+                recorder.fail(
+                    Failure(Kind.STATE, case.name, f"{code}  # and once more, with other numbers", got, _SAME)
+                )
             again = subject.call(case.fresh())
             if (changed := _difference(again, kept)) is not None:
                 recorder.fail(Failure(Kind.STATE, case.name, f"{code}  # twice", f"the second time: {changed}", _SAME))
@@ -115,19 +117,17 @@ def _widest(subject: Subject) -> Case | None:
     else:
         cases = [case for case in subject.varied if case.family.name in ("SIZE", "TAIL")]
     working = [case for case in cases if not subject.expected(case).refusal]
-    return max(
-        working, key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)), default=None
-    )
+    return max(working, key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)), default=None)
 
 
 def _check_thread_counts(subject: Subject, recorder: Recorder, case: Case) -> None:
     several = max(torch.get_num_threads(), 4)
     with contextlib.suppress(Exception):
-        with _threads(1):
+        with threads(1):
             alone = _copies(subject.call(case.fresh()))
         found: list[str] = []
         for _ in range(_REPEATED):
-            with _threads(several):
+            with threads(several):
                 results = subject.call(case.fresh())
             if (changed := _difference(results, alone, exactly=False)) is not None:
                 found.append(changed)
@@ -176,7 +176,8 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
 
 
 @contextlib.contextmanager
-def _threads(count: int) -> Iterator[None]:
+def threads(count: int) -> Iterator[None]:
+    """Within it, PyTorch's operators use so many threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -207,11 +208,13 @@ def _shifted(arguments: dict[str, Any], by: int) -> dict[str, Any]:
     def shift(tensor: Tensor) -> Tensor:
         return tensor.flatten().roll(by).view(tensor.shape) if tensor.is_floating_point() else tensor
 
-    return pytree.tree_map_only(Tensor, shift, arguments)
+    shifted: dict[str, Any] = pytree.tree_map_only(Tensor, shift, arguments)
+    return shifted
 
 
 def _copies(results: list[Any]) -> list[Any]:
-    return pytree.tree_map_only(Tensor, Tensor.clone, results)
+    copies: list[Any] = pytree.tree_map_only(Tensor, Tensor.clone, results)
+    return copies
 
 
 def _difference(results: list[Any], before: list[Any], *, exactly: bool = True) -> str | None:
@@ -233,7 +236,9 @@ def _difference(results: list[Any], before: list[Any], *, exactly: bool = True) 
 
 def _same(result: Tensor, earlier: Tensor) -> bool:
     if result.is_floating_point() or result.is_complex():
-        return result.shape == earlier.shape and bool(torch.equal(result.isnan(), earlier.isnan())) and bool(
-            torch.equal(result.nan_to_num(), earlier.nan_to_num())
+        return (
+            result.shape == earlier.shape
+            and bool(torch.equal(result.isnan(), earlier.isnan()))
+            and bool(torch.equal(result.nan_to_num(), earlier.nan_to_num()))
         )
     return torch.equal(result, earlier)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from opwright.checker.case import Family
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _OFFSET = 3
 _IMAGE_BATCH = 4  # dimensions of (N, C, H, W)
@@ -58,9 +61,9 @@ _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 def _filled(size: tuple[int, ...], like: Tensor) -> Tensor:
     """Memory that shows when it is read: NaN, or the largest integer."""
-    value = float("nan") if like.is_floating_point() or like.is_complex() else True if like.dtype == torch.bool else 0
-    if like.dtype not in (torch.bool,) and not like.is_floating_point() and not like.is_complex():
-        value = torch.iinfo(like.dtype).max
+    if like.is_floating_point() or like.is_complex():
+        return torch.full(size, float("nan"), dtype=like.dtype, device=like.device)
+    value = True if like.dtype == torch.bool else torch.iinfo(like.dtype).max
     return torch.full(size, value, dtype=like.dtype, device=like.device)
 
 

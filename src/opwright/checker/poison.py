@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils import deterministic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,14 +15,16 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def poisoned(*, on: bool = True) -> Iterator[None]:
     """Within it, every fresh tensor, also one that native code makes, is filled with NaN or the largest integer."""
+    # A module whose class has the setting for a property, which a type checker cannot see.
+    settings: Any = torch.utils.deterministic
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    fill = deterministic.fill_uninitialized_memory
+    fill = settings.fill_uninitialized_memory
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # operators that are not deterministic warn, and are not meant
         torch.use_deterministic_algorithms(on, warn_only=True)
-        deterministic.fill_uninitialized_memory = on
+        settings.fill_uninitialized_memory = on
         try:
             yield
         finally:
             torch.use_deterministic_algorithms(before[0], warn_only=before[1])
-            deterministic.fill_uninitialized_memory = fill
+            settings.fill_uninitialized_memory = fill

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,11 +11,13 @@ from torch import Tensor
 
 from opwright.checker import compare, variations
 from opwright.checker.code import call_code
-from opwright.checker.compare import Expected
 from opwright.spec import derive
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from opwright.checker.case import Case
+    from opwright.checker.compare import Expected
     from opwright.checker.verdict import Failure
     from opwright.spec import Library, Op
 
@@ -106,4 +107,8 @@ class Subject:
     def requires_grad(self) -> list[str]:
         """The arguments of the first sample that have a gradient: differentiable, and floating."""
         arguments = self.samples[0].arguments
-        return [name for name in self.op.differentiable if any(map(Tensor.is_floating_point, derive.tensors(arguments[name])))]
+        return [
+            name
+            for name in self.op.differentiable
+            if any(map(Tensor.is_floating_point, derive.tensors(arguments[name])))
+        ]

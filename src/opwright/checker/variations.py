@@ -97,24 +97,31 @@ def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: O
     probe = Make(seed=options.seed, device=device)
     for _ in op.draw(probe):
         pass
+    varied: list[tuple[str, int, dict[str, int]]]
     if probe.sizes_asked:
-        asked = list(enumerate(probe.sizes_asked))[:_MOST_SIZES_VARIED]
-        makes = [(f"size {number + 1}", default, {"sizes": number}) for number, default in asked]
+        varied = [(f"size {at + 1}", default, {"sizes": at}) for at, default in enumerate(probe.sizes_asked)]
     else:
-        literals = probe.literals_seen[:_MOST_SIZES_VARIED]
-        makes = [(f"size {literal}", literal, {"literals": literal}) for literal in literals]
+        varied = [(f"size {literal}", literal, {"literals": literal}) for literal in probe.literals_seen]
     sizes = _QUICK_SIZES if options.quick else (*_SIZES, _LARGE_SIZE)
-    for (what, default, where), size in itertools.product(makes, sizes):
+    for (what, default, where), size in itertools.product(varied[:_MOST_SIZES_VARIED], sizes):
         if size == default:
             continue
-        key, place = next(iter(where.items()))
-        redrawn = _redrawn(op, Make(seed=options.seed, device=device, **{key: {place: size}}))  # type: ignore[arg-type]  sizes or literals
+        changed = {key: {place: size} for key, place in where.items()}
+        redrawn = _redrawn(
+            op, Make(seed=options.seed, device=device, sizes=changed.get("sizes"), literals=changed.get("literals"))
+        )
         for at in chosen:
             if at >= len(redrawn) or _shapes_of(redrawn[at]) == _shapes_of(given[at].arguments):
                 continue
             if _elements(redrawn[at]) <= _MOST_ELEMENTS:
-                family = Family.EMPTY if size == 0 else Family.TAIL if 2 < size < _LARGE_SIZE else Family.SIZE  # noqa: PLR2004  one or two elements fill no vector
-                yield Case(f"{given[at].name}, {what} as {size}", family, redrawn[at])
+                yield Case(f"{given[at].name}, {what} as {size}", _size_family(size), redrawn[at])
+
+
+def _size_family(size: int) -> Family:
+    if size == 0:
+        return Family.EMPTY
+    # One or two elements fill no vector.
+    return Family.TAIL if 2 < size < _LARGE_SIZE else Family.SIZE  # noqa: PLR2004  as said above
 
 
 def _special(case: Case) -> Iterator[Case]:
@@ -152,7 +159,9 @@ def _bad(case: Case) -> Iterator[Case]:
     several = len(_tensors(case.arguments)) > 1
     for path, tensor in _tensors(case.arguments):
         other = _OTHER_DTYPES[tensor.dtype != torch.float64 and tensor.is_floating_point()]
-        yield _replaced(case, f"{path} alone in {str(other).removeprefix('torch.')}", Family.BAD_DTYPE, path, tensor.to(other))
+        yield _replaced(
+            case, f"{path} alone in {str(other).removeprefix('torch.')}", Family.BAD_DTYPE, path, tensor.to(other)
+        )
         yield _replaced(case, f"{path} alone in int64", Family.BAD_DTYPE, path, tensor.to(torch.int64))
         yield _replaced(case, f"{path} with one dimension more", Family.BAD_RANK, path, tensor.unsqueeze(0))
         if tensor.dim() > 0 and tensor.shape[0] > 0:

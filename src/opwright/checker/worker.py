@@ -21,7 +21,6 @@ from opwright.checker.subject import Options, Subject
 from opwright.checker.verdict import Failure
 from opwright.errors import OpwrightError
 from opwright.loader.open import open_library
-from opwright.loader.shared_object import open_operators
 from opwright.spec import library_at
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ class Job:
     """What one process has to do.
 
     Attributes:
+        namespace: the library's namespace.
         path: the op.py.
         shared_object: the library as it was built; None where it has no native source.
         cells: the cells to run, as [op, runtime, device].
@@ -41,6 +41,7 @@ class Job:
         skip: for each cell, by its index, the steps of which a process died.
     """
 
+    namespace: str
     path: str
     shared_object: str | None
     cells: list[list[str]]
@@ -75,15 +76,17 @@ def main() -> None:
         events.flush()
 
     job = Job.read(Path(sys.argv[1]))
-    library = library_at(job.path)
-    if job.shared_object is not None:
-        open_operators(Path(job.shared_object))
-    open_library(library, native=None if job.shared_object is None else Path(job.shared_object))
+    built = None if job.shared_object is None else Path(job.shared_object)
+    try:
+        library = library_at(job.path)
+        open_library(library, built=built)
+    except OpwrightError as error:
+        emit({"event": "unopened", "message": str(error)})
+        return
     subjects: dict[tuple[str, str], Subject] = {}
     for number, (op, runtime, device) in enumerate(job.cells):
         if (op, device) not in subjects:
-            path = None if job.shared_object is None else Path(job.shared_object)
-            subjects[op, device] = Subject(library.ops[op], path, device, job.options, Path(job.work))
+            subjects[op, device] = Subject(library.ops[op], built, device, job.options, Path(job.work))
         _run_cell(subjects[op, device], runtime, frozenset(job.skip.get(str(number), ())), emit)
 
 

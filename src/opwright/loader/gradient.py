@@ -6,61 +6,153 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch._functorch.autograd_function import enable_single_level_autograd_function
+from torch.autograd import Function, forward_ad
 from torch.utils import _pytree as pytree
 
 from opwright.spec import derive
+from opwright.spec.samples import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from opwright.spec import Op
     from opwright.spec.backward import Backward
 
 
+# The namespace where the bridge (autograd/bridge.cpp) looks for references, each under "<namespace>__<name>".
+COMPOSITES = "opwright_composite"
+
+
+def register_composite(op: Op, kept: torch.library.Library) -> None:
+    """Register the reference of `op`, whose gradient is native, for the bridge to call in forward mode.
+
+    Args:
+        op: the operator.
+        kept: a library of the namespace `COMPOSITES`.
+    """
+    kept.define(f"{op.library.namespace}__{op.schema}")
+    kept.impl(f"{op.library.namespace}__{op.name}", _in_forward_mode(op), "CompositeImplicitAutograd")
+
+
 def register_gradient(op: Op, kept: torch.library.Library) -> None:
-    """Register the gradient of `op` with PyTorch, in `kept`."""
-    positional = [parameter.name for parameter in op.parameters if not parameter.keyword_only]
+    """Register the gradient of `op` with PyTorch, in `kept`.
 
-    def keep(ctx: Any, arguments: Mapping[str, Any], output: Any) -> None:  # noqa: ANN401  torch's protocol
-        flat, ctx.shape = pytree.tree_flatten((dict(arguments), output if op.gradient else None))
-        ctx.is_tensor = [isinstance(leaf, Tensor) for leaf in flat]
-        ctx.rest = [leaf for leaf in flat if not isinstance(leaf, Tensor)]
-        ctx.is_tensor_result = [isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(output)]
-        ctx.save_for_backward(*(leaf for leaf in flat if isinstance(leaf, Tensor)))
-        ctx.set_materialize_grads(False)
+    Not with `torch.library.register_autograd`, which gives no gradient to keyword-only tensors and to lists with a None
+    in them, refuses `torch.func.grad`, and takes the derivative of `torch.func.jvp` for zero.
+    """
+    kept.impl(op.name, _AutogradKernel(op), "Autograd", with_keyset=True)
 
-    def setup(ctx: Any, inputs: Sequence[Any], output: Any) -> None:  # noqa: ANN401  torch's protocol
-        keep(ctx, dict(zip(positional, inputs, strict=True)), output)
 
-    def setup_with_keywords(
-        ctx: Any,  # noqa: ANN401  torch's protocol
-        inputs: Sequence[Any],
-        keyword_only_inputs: Mapping[str, Any],
-        output: Any,  # noqa: ANN401  likewise
+class _AutogradKernel:
+    """What stands at the Autograd key of an operator."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self._overload = getattr(getattr(torch.ops, op.library.namespace), op.name).default
+        self._in_forward_mode = _in_forward_mode(op)
+        self._places = {parameter.name: at for at, parameter in enumerate(op.parameters)}
+
+    def __call__(self, keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
+        inputs = [_tensors(self._argument(name, args, kwargs)) for name in self.op.differentiable]
+        flat = [tensor for tensors in inputs for tensor in tensors]
+        if forward_ad._current_level >= 0 and any(map(_has_tangent, flat)):  # noqa: SLF001  it has no public name
+            return self._in_forward_mode(*args, **kwargs)
+        if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in flat)):
+            return self.run(keys, args, kwargs)
+        call = _Call(self, keys, args, kwargs)
+        if _is_in_a_transformation():
+            # The dispatcher calls this kernel once for each level of torch.func: it is to be recorded at this one.
+            with enable_single_level_autograd_function():
+                tensors = iter(super(Function, _Recorded).apply(call, *flat))  # type: ignore[misc]
+        else:
+            tensors = iter(_Recorded.apply(call, *flat))
+        leaves = [next(tensors) if leaf is _TENSOR else leaf for leaf in call.result_leaves]
+        return pytree.tree_unflatten(leaves, call.result_shape)
+
+    def run(self, keys: torch._C.DispatchKeySet, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401  as above
+        """Call the kernel below autograd."""
+        with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001  what torch's own Python kernels use
+            return self._overload.redispatch(keys & torch._C._after_autograd_keyset, *args, **kwargs)  # noqa: SLF001  as above
+
+    def _argument(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401  as above
+        at = self._places[name]
+        # The dispatcher leaves out what equals its default, which for tensors is None.
+        return args[at] if at < len(args) else kwargs.get(name)
+
+
+# Stands for a tensor among leaves that are kept without their tensors.
+_TENSOR = object()
+
+
+class _Call:
+    """One call on its way through `_Recorded`, which hands tensors on and nothing else."""
+
+    def __init__(
+        self, kernel: _AutogradKernel, keys: torch._C.DispatchKeySet, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
-        keep(ctx, {**dict(zip(positional, inputs, strict=True)), **keyword_only_inputs}, output)
+        self.kernel = kernel
+        self.keys = keys
+        self.args = args
+        self.kwargs = kwargs
+        self.result_leaves: list[Any] = []
+        self.result_shape: Any = None
 
-    def backward(ctx: Any, *incoming: Any) -> Any:  # noqa: ANN401  torch's protocol
-        saved, rest = iter(ctx.saved_tensors), iter(ctx.rest)
-        leaves = [next(saved) if is_tensor else next(rest) for is_tensor in ctx.is_tensor]
+
+class _Recorded(Function):
+    @staticmethod
+    def forward(ctx: Any, call: _Call, *_inputs: Tensor) -> tuple[Tensor, ...]:  # noqa: ANN401  torch's protocol
+        op = call.kernel.op
+        # `apply` has switched both off. What outer transformations differentiate is recorded further down.
+        with (
+            torch.set_grad_enabled(_is_in_a_transformation()),
+            forward_ad._set_fwd_grad_enabled(_is_in_a_transformation()),  # noqa: SLF001  it has no public name
+        ):
+            output = call.kernel.run(call.keys, call.args, call.kwargs)
+        results, call.result_shape = pytree.tree_flatten(output)
+        call.result_leaves = _without_tensors(results)
+        known = (op.bind(Sample(tuple(call.args), call.kwargs)), output if op.gradient else None)
+        flat, ctx.shape = pytree.tree_flatten(known)
+        ctx.op, ctx.leaves, ctx.result_leaves = op, _without_tensors(flat), call.result_leaves
+        ctx.save_for_backward(*filter(_is_tensor, flat))
+        ctx.set_materialize_grads(False)
+        return tuple(filter(_is_tensor, results))
+
+    @staticmethod
+    def backward(ctx: Any, *incoming: Tensor | None) -> tuple[Tensor | None, ...]:  # noqa: ANN401  as above
+        op = ctx.op
+        if not any(map(_is_tensor, incoming)):
+            return (None,) * len(ctx.needs_input_grad)
+        saved, given = iter(ctx.saved_tensors), iter(incoming)
+        leaves = [next(saved) if leaf is _TENSOR else leaf for leaf in ctx.leaves]
         arguments, output = pytree.tree_unflatten(leaves, ctx.shape)
-        flat = pytree.tree_leaves(list(incoming))
-        grads = [grad for grad, is_tensor in zip(flat, ctx.is_tensor_result, strict=True) if is_tensor]
-        asked = dict(zip(positional, ctx.needs_input_grad, strict=True))
-        wanted = [any(pytree.tree_leaves(asked.get(name, False))) for name in op.differentiable]
-        found: Sequence[Any]
+        grads = [next(given) if leaf is _TENSOR else None for leaf in ctx.result_leaves]
+        asked = iter(ctx.needs_input_grad[1:])
+        wanted = [any([next(asked) for _ in _tensors(arguments[name])]) for name in op.differentiable]  # noqa: C419  each is taken
         if op.gradient is None:
             found = derive.gradients(op, arguments, grads, wanted)
         else:
             found = _native(op.gradient, arguments, output, grads, wanted)
-        by_name = dict(zip(op.differentiable, found, strict=True))
-        given = tuple(by_name.get(name) for name in positional)
-        return given if len(given) > 1 else given[0]
+        return (None, *_for_each_tensor(op, arguments, found))
 
-    has_keywords = len(positional) < len(op.parameters)
-    torch.library.register_autograd(
-        op.qualified_name, backward, setup_context=setup_with_keywords if has_keywords else setup, lib=kept
-    )
+
+def _in_forward_mode(op: Op) -> Callable[..., Any]:
+    """What `op` is for tensors with tangents: its reference, since PyTorch has the derivatives of what that is made of.
+
+    Without it PyTorch would go on as if the tangents were zero.
+    """
+    composite = derive.composite(op)
+
+    def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
+        if not op.has_own_reference and _is_in_a_transformation():
+            msg = (
+                f"{op.qualified_name} has no forward-mode derivative (torch.func.jvp, jacfwd, hessian): its reference is "
+                "a derivative itself. Use reverse mode for both (torch.func.jacrev of jacrev)"
+            )
+            raise NotImplementedError(msg)
+        return composite(*args, **kwargs)
+
+    return run
 
 
 def _native(
@@ -70,10 +162,42 @@ def _native(
     grads: Sequence[Tensor | None],
     wanted: Sequence[bool],
 ) -> Sequence[Any]:
-    results = derive.tensors(output)
-    names = ["result"] if len(results) == 1 else [f"result_{at}" for at in range(len(results))]
-    known = {**dict(zip(names, results, strict=True)), **arguments}
+    known = {**dict(zip(gradient.result_names, pytree.tree_leaves(output), strict=True)), **arguments}
     call = getattr(getattr(torch.ops, gradient.op.library.namespace), gradient.op.name)
     said = [list(wanted)] if gradient.wanted_is_said else []
     found = call(*grads, *(known[name] for name in gradient.saves), *said)
-    return found if isinstance(found, (tuple, list)) and len(gradient.forward.differentiable) > 1 else [found]
+    return found if len(gradient.forward.differentiable) > 1 else [found]
+
+
+def _for_each_tensor(op: Op, arguments: Mapping[str, Any], found: Sequence[Any]) -> list[Tensor | None]:
+    grads: list[Tensor | None] = []
+    for name, gradient in zip(op.differentiable, found, strict=True):
+        argument = arguments[name]
+        if argument is None or isinstance(argument, Tensor):
+            grads += _tensors(argument) and [gradient]
+        else:
+            given = gradient or [None] * len(argument)
+            grads += [one for one, element in zip(given, argument, strict=True) if element is not None]
+    return grads
+
+
+def _tensors(argument: Any) -> list[Tensor]:  # noqa: ANN401  a tensor, a list of them, None, or a list with None in it
+    if isinstance(argument, Tensor):
+        return [argument]
+    return [] if argument is None else [element for element in argument if element is not None]
+
+
+def _is_tensor(leaf: Any) -> bool:  # noqa: ANN401  whatever an operator takes or returns
+    return isinstance(leaf, Tensor)
+
+
+def _without_tensors(leaves: Sequence[Any]) -> list[Any]:
+    return [_TENSOR if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+
+
+def _is_in_a_transformation() -> bool:
+    return torch._C._are_functorch_transforms_active()  # noqa: SLF001  it has no public name
+
+
+def _has_tangent(tensor: Tensor) -> bool:
+    return forward_ad.unpack_dual(tensor).tangent is not None

@@ -48,11 +48,20 @@ def open(path: str | Path, *, verbose: bool = False) -> Loaded:  # noqa: A001  t
     return open_library(library_at(path), verbose=verbose)
 
 
-def open_library(library: Library, *, verbose: bool = False) -> Loaded:
-    """Build `library` if needed, load it, register what follows from its references; errors as for `open`."""
-    path = None
+def open_library(library: Library, *, verbose: bool = False, built: Path | None = None) -> Loaded:
+    """Build `library` if needed, load it, register what follows from its references.
+
+    Args:
+        library: the library.
+        verbose: print each step.
+        built: a shared object of it that is built already.
+
+    Raises:
+        OpwrightError: as for `open`.
+    """
+    path = built
     if library.sources:
-        path = build_library(library, verbose=verbose).path
+        path = path or build_library(library, verbose=verbose).path
         open_operators(path)
     else:
         define(library)

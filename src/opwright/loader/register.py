@@ -8,8 +8,9 @@ import torch
 
 from opwright.errors import LoadError
 from opwright.loader import bridge
-from opwright.loader.gradient import register_gradient
+from opwright.loader.gradient import COMPOSITES, register_composite, register_gradient
 from opwright.loader.shared_object import check_free
+from opwright.loader.writes import register_writes
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -51,13 +52,17 @@ def register(library: Library) -> None:
         return
     for op in library.ops.values():
         _compare(op)
-    if namespace not in _kept:
-        _kept[namespace] = torch.library.Library(namespace, "FRAGMENT")
     native_gradients = library.sources and any(op.gradient is not None for op in library.ops.values())
     attached = bridge.attach() if native_gradients else False
     for op in library.ops.values():
-        _register(op, _kept[namespace], has_native_gradient=attached and op.gradient is not None)
+        _register(op, _fragment(namespace), has_native_gradient=attached and op.gradient is not None)
     _registered.add(namespace)
+
+
+def _fragment(namespace: str) -> torch.library.Library:
+    if namespace not in _kept:
+        _kept[namespace] = torch.library.Library(namespace, "FRAGMENT")
+    return _kept[namespace]
 
 
 def _register(op: Op, kept: torch.library.Library, *, has_native_gradient: bool) -> None:
@@ -67,10 +72,14 @@ def _register(op: Op, kept: torch.library.Library, *, has_native_gradient: bool)
     torch.library.register_fake(name, derive.fake(op), lib=kept)
     if op.hand_written_vmap is not None:
         torch.library.register_vmap(name, op.hand_written_vmap, lib=kept)
-    if not op.differentiable:
+    if op.mutates:
+        register_writes(op, kept)
+    elif not op.differentiable:
         # Said, not left to PyTorch's default, which warns when a gradient is asked for.
         kept.impl(op.name, torch.library.fallthrough_kernel, "Autograd")
-    elif not has_native_gradient:
+    elif has_native_gradient:
+        register_composite(op, _fragment(COMPOSITES))
+    else:
         register_gradient(op, kept)
 
 

@@ -37,6 +37,11 @@ class Backward:
         """Whether the backward operator is told which gradients are wanted."""
         return len(self.forward.differentiable) > 1
 
+    @property
+    def result_names(self) -> list[str]:
+        """What the backward operator calls the forward operator's results, in their order."""
+        return _result_names(self.forward)
+
 
 def describe_backward(
     forward: Op, reference: Callable[..., Any] | None, saves: Sequence[str] | None
@@ -73,6 +78,7 @@ class _BackwardOp(Op):
         super().__init__(forward.library, reference or _derived(forward, name, expected, "laid_out_gradients"))
         self.name = name
         if reference is None:
+            self.has_own_reference = False
             # An instance's entry comes before the class's cached property of the same name.
             self.__dict__["schema"] = _schema(forward, name, expected)
             self._fake = _derived(forward, name, expected, "empty_gradients")
@@ -110,20 +116,31 @@ def _check_forward(forward: Op) -> None:
 
 def _expected_parameters(forward: Op, saves: tuple[str, ...]) -> list[Parameter]:
     several = len(forward.results) > 1
-    results = [f"result_{at}" for at in range(len(forward.results))] if several else ["result"]
+    results = _result_names(forward)
     arguments = {parameter.name: parameter.type for parameter in forward.parameters}
     known = {**dict.fromkeys(results, "Tensor"), **arguments}
     for name in saves:
         if name not in known:
             msg = f"the backward of {forward.qualified_name} saves {name!r}: expected some of {', '.join(known)}"
             raise SpecError(msg)
-    grads = [Parameter(f"grad_{at}", "Optional[Tensor]") for at in range(len(results))]
-    wanted = [Parameter("wanted", "List[bool]")] if len(forward.differentiable) > 1 else []
+    grads = [Parameter(_free(f"grad_{at}", saves), "Optional[Tensor]") for at in range(len(results))]
+    wanted = [Parameter(_free("wanted", saves), "List[bool]")] if len(forward.differentiable) > 1 else []
     return [
-        *(grads if several else [Parameter("grad", "Tensor")]),
+        *(grads if several else [Parameter(_free("grad", saves), "Tensor")]),
         *(Parameter(name, known[name]) for name in saves),
         *wanted,
     ]
+
+
+def _result_names(forward: Op) -> list[str]:
+    return ["result"] if len(forward.results) == 1 else [f"result_{at}" for at in range(len(forward.results))]
+
+
+def _free(name: str, saves: tuple[str, ...]) -> str:
+    """`name`, with `grad_` in front where an argument has that name: the backward of a backward saves a `grad`."""
+    while name in saves:
+        name = f"grad_{name}"
+    return name
 
 
 def _schema(forward: Op, name: str, parameters: list[Parameter]) -> str:
@@ -150,7 +167,8 @@ def _derived(forward: Op, name: str, parameters: list[Parameter], by: str) -> Ca
         given = signature.bind(*args, **kwargs).arguments
         grads = [given[parameter.name] for parameter in parameters[: len(forward.results)]]
         arguments = {parameter.name: given[parameter.name] for parameter in forward.parameters}
-        found = getattr(derive, by)(forward, arguments, grads, given.get("wanted", [True]))
+        wanted = given[parameters[-1].name] if len(forward.differentiable) > 1 else [True]
+        found = getattr(derive, by)(forward, arguments, grads, wanted)
         return found[0] if len(found) == 1 else tuple(found)
 
     signature = inspect.Signature(

@@ -22,19 +22,36 @@ if TYPE_CHECKING:
 
 def kernel(op: Op) -> Callable[..., Any]:
     """The reference as a kernel for devices that have none: it records no gradient, and owns what it returns."""
+    run_reference = composite(op)
 
-    def run_reference(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
+    def run_below_autograd(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
         # A kernel lies below autograd, which has recorded the call already.
         with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001  what torch's own Python kernels use
-            return _owned(op.reference(*args, **kwargs), (args, kwargs))
+            return run_reference(*args, **kwargs)
 
-    return run_reference
+    return run_below_autograd
 
 
 def fake(op: Op) -> Callable[..., Any]:
     """The fake kernel: the author's, or the reference run on fake tensors."""
-    if op.hand_written_fake is not None:
-        return op.hand_written_fake
+    make_empty = op.hand_written_fake or composite(op)
+
+    def run_on_one_device(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
+        # One argument on the meta device is enough for PyTorch to come here, with numbers that nobody would read.
+        devices = sorted({str(tensor.device) for tensor in tensors((args, kwargs)) if tensor.dim() > 0})
+        if len(devices) > 1:
+            msg = (
+                f"{op.qualified_name} got tensors on several devices, {' and '.join(devices)}: "
+                "bring them all to one with .to(device)"
+            )
+            raise RuntimeError(msg)
+        return make_empty(*args, **kwargs)
+
+    return run_on_one_device
+
+
+def composite(op: Op) -> Callable[..., Any]:
+    """The reference as a composition of PyTorch's own operators, which record gradients; it owns what it returns."""
 
     def run_reference(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
         return _owned(op.reference(*args, **kwargs), (args, kwargs))
@@ -50,7 +67,7 @@ def gradients(
     Args:
         op: the operator.
         arguments: every argument of the call by its name.
-        grads: the incoming gradient of each tensor that the operator returns; None for zero.
+        grads: the incoming gradient of each result, or element of a result that is a list; None for zero.
         wanted: for each of `op.differentiable`, whether its gradient is wanted.
 
     Returns:
@@ -58,8 +75,16 @@ def gradients(
         is none.
     """
     names = [name for name, asked in zip(op.differentiable, wanted, strict=True) if asked]
+    by_name = reference_gradients(op, arguments, grads, names)
+    return [by_name.get(name) for name in op.differentiable]
+
+
+def reference_gradients(
+    op: Op, arguments: Mapping[str, Any], grads: Sequence[Tensor | None], names: Sequence[str]
+) -> dict[str, Any]:
+    """The vector-Jacobian products of the reference for the arguments `names`, whatever is declared of them."""
     flat, shape = pytree.tree_flatten([arguments[name] for name in names])
-    movable = [at for at, leaf in enumerate(flat) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
+    movable = [at for at, leaf in enumerate(flat) if has_gradient(leaf)]
     live: list[int] = []
 
     def forward(*leaves: Tensor) -> tuple[Tensor, ...]:
@@ -68,8 +93,8 @@ def gradients(
             moved[at] = leaf
         given = {**arguments, **dict(zip(names, pytree.tree_unflatten(moved, shape), strict=True))}
         positional, keywords = op.spread(given)
-        results = tensors(op.reference(*positional, **keywords))
-        live[:] = [at for at, result in enumerate(results) if result.is_floating_point()]
+        results = pytree.tree_leaves(op.reference(*positional, **keywords))
+        live[:] = [at for at, result in enumerate(results) if has_gradient(result)]
         return tuple(results[at] for at in live)
 
     found: list[Any] = [None] * len(flat)
@@ -82,22 +107,21 @@ def gradients(
             )
             for at, gradient in zip(movable, pull(cotangents), strict=True):
                 found[at] = gradient
-    by_name = dict(zip(names, pytree.tree_unflatten(found, shape), strict=True))
-    return [by_name.get(name) for name in op.differentiable]
+    return dict(zip(names, pytree.tree_unflatten(found, shape), strict=True))
 
 
 def laid_out_gradients(
     op: Op, arguments: Mapping[str, Any], grads: Sequence[Tensor | None], wanted: Sequence[bool]
 ) -> list[Any]:
-    """`gradients`, each laid out in memory as its argument is: what a backward operator gives."""
-    found = gradients(op, arguments, grads, wanted)
+    """`gradients` as the results of a backward operator: each laid out in memory as its argument is.
 
-    def lay_out(gradient: Any, argument: Any) -> Any:  # noqa: ANN401  a tensor, a list of them, or None
-        if isinstance(gradient, (list, tuple)):
-            return [lay_out(*pair) for pair in zip(gradient, argument, strict=True)]
-        return None if gradient is None else torch.empty_like(argument).copy_(gradient)
+    A schema's list has no place for None: one that is not wanted is empty, and zeros stand in for what has no gradient.
+    """
 
-    return [lay_out(gradient, arguments[name]) for gradient, name in zip(found, op.differentiable, strict=True)]
+    def lay_out(argument: Tensor, gradient: Tensor) -> Tensor:
+        return torch.empty_like(argument).copy_(gradient)
+
+    return _as_results(op, arguments, gradients(op, arguments, grads, wanted), wanted, lay_out)
 
 
 def empty_gradients(
@@ -107,19 +131,52 @@ def empty_gradients(
     wanted: Sequence[bool],
 ) -> list[Any]:
     """What `laid_out_gradients` gives, without the numbers: the fake kernel of a backward operator."""
-    empty = {
-        name: pytree.tree_map_only(Tensor, torch.empty_like, arguments[name])
-        for name, asked in zip(op.differentiable, wanted, strict=True)
-        if asked
-    }
-    return [empty.get(name) for name in op.differentiable]
+    given = [arguments[name] for name in op.differentiable]
+    return _as_results(op, arguments, given, wanted, lambda argument, _: torch.empty_like(argument))
 
 
-def oracle(op: Op, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  the schema decides
-    """What the operator should give: the author's oracle, or the reference with its floating tensors in float64."""
+def _as_results(
+    op: Op,
+    arguments: Mapping[str, Any],
+    found: Sequence[Any],
+    wanted: Sequence[bool],
+    make: Callable[[Tensor, Tensor], Tensor],
+) -> list[Any]:
+    lists = {parameter.name for parameter in op.parameters if "List[" in parameter.type}
+
+    def element(argument: Tensor | None, gradient: Tensor | None) -> Tensor:
+        if argument is None:
+            return torch.empty(0)
+        if gradient is None or not has_gradient(argument):
+            return torch.zeros_like(argument)
+        return make(argument, gradient)
+
+    results: list[Any] = []
+    for name, gradient, asked in zip(op.differentiable, found, wanted, strict=True):
+        argument = arguments[name]
+        if name in lists:
+            pairs = zip(argument, gradient, strict=True) if asked and argument is not None else ()
+            results.append([element(*pair) for pair in pairs])
+        else:
+            there = asked and gradient is not None and has_gradient(argument)
+            results.append(make(argument, gradient) if there else None)
+    return results
+
+
+def has_gradient(value: Any) -> bool:  # noqa: ANN401  whatever an operator takes or returns
+    """Whether `value` is a tensor of a dtype that autograd knows: floating or complex."""
+    return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def oracle(op: Op, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """What the operator should give: the author's oracle, or the reference with its floating tensors in float64.
+
+    Returns:
+        The results, and the arguments with which they were computed: those that it writes to are results too.
+    """
     precise = pytree.tree_map_only(Tensor, _in_float64, dict(arguments))
     positional, keywords = op.spread(precise)
-    return (op.hand_written_oracle or op.reference)(*positional, **keywords)
+    return (op.hand_written_oracle or op.reference)(*positional, **keywords), precise
 
 
 def tensors(results: Any) -> list[Tensor]:  # noqa: ANN401  whatever an operator returns
@@ -136,28 +193,37 @@ def backward_samples(forward: Op, make: Make) -> Iterator[Sample]:
     for sample in forward.draw(make):
         arguments = forward.bind(sample)
         positional, keywords = forward.spread(arguments)
-        results = tensors(forward.reference(*positional, **keywords))
-        names = ["result"] if len(results) == 1 else [f"result_{at}" for at in range(len(results))]
-        known = {**dict(zip(names, results, strict=True)), **arguments}
-        grads = [torch.randn(result.shape, generator=generator).to(result) for result in results]
-        # An integer argument is never asked for its gradient.
-        wanted = [any(leaf.is_floating_point() for leaf in tensors(arguments[name])) for name in forward.differentiable]
+        results = pytree.tree_leaves(forward.reference(*positional, **keywords))
+        known = {**dict(zip(gradient.result_names, results, strict=True)), **arguments}
+        # What has no gradient is never asked for it, and gets none.
+        grads = [
+            torch.randn(result.shape, generator=generator).to(result) if has_gradient(result) else None
+            for result in results
+        ]
+        wanted = [any(map(has_gradient, tensors(arguments[name]))) for name in forward.differentiable]
         said = [wanted] if gradient.wanted_is_said else []
         yield Sample((*grads, *(known[name] for name in gradient.saves), *said))
 
 
 def _owned(results: Any, given: Any) -> Any:  # noqa: ANN401  whatever the reference takes and returns
     """`results`, where a view of an argument (or the argument itself) became a copy: operators return fresh memory."""
-    taken = {tensor.untyped_storage()._cdata for tensor in tensors(given)}  # noqa: SLF001  fake tensors have no address
+    taken = {_storage(tensor) for tensor in tensors(given)}
 
     def own(result: Tensor) -> Tensor:
-        storage = result.untyped_storage()._cdata  # noqa: SLF001  as above
-        if storage in taken:
+        storage = _storage(result)
+        # A wrapper of torch.func shows no storage.
+        if storage is None or storage in taken:
             return result.clone()
         taken.add(storage)
         return result
 
     return pytree.tree_map_only(Tensor, own, results)
+
+
+def _storage(tensor: Tensor) -> int | None:
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # noqa: SLF001  it has no public name
+        return None
+    return tensor.untyped_storage()._cdata  # noqa: SLF001  fake tensors have no address
 
 
 def _in_float64(tensor: Tensor) -> Tensor:

@@ -32,6 +32,7 @@ class Op:
         claims_vmap: whether `torch.vmap` over the operator is claimed to work.
         gradient: the native operator that computes its gradient; None where it is derived from the reference.
         dtypes: the dtypes that its samples claim: with these the operator may not refuse them.
+        has_own_reference: whether an author wrote the reference; else it is the derivative of another one.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Op:
         self.claims_vmap = vmap
         self.gradient: Backward | None = None
         self.dtypes: tuple[torch.dtype, ...] = ()
+        self.has_own_reference = True
         self._differentiable = None if differentiable is None else tuple(differentiable)
         self._samples: SampleFunction | None = None
         self._fake: Callable[..., Any] | None = None
@@ -98,8 +100,13 @@ class Op:
             SpecError: a name is no tensor argument.
         """
         tensors = [parameter.name for parameter in self.parameters if parameter.holds_tensors]
+        if self.mutates and self._differentiable:
+            msg = (
+                f"{self.qualified_name} writes to {', '.join(self.mutates)}, and so has no gradient: return a new tensor, "
+                "or leave differentiable out"
+            )
+            raise SpecError(msg)
         if self._differentiable is None:
-            # What writes to its arguments has no derivative that autograd could follow.
             return () if self.mutates or "Tensor" not in " ".join(self.results) else tuple(tensors)
         for name in self._differentiable:
             if name not in tensors:

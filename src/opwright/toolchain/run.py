@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import signal
 import subprocess
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +15,7 @@ from opwright.errors import BuildError, ToolchainError
 from opwright.toolchain.diagnostics import first_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -24,11 +27,13 @@ class Completed:
         command: the command line, ready to paste into a shell.
         output: what it printed on both of its streams, in order.
         exit_code: its exit status; negative for the signal that ended it.
+        timed_out: whether it was killed because its time was over.
     """
 
     command: str
     output: str
     exit_code: int
+    timed_out: bool = False
 
 
 def run(
@@ -38,6 +43,7 @@ def run(
     env: Mapping[str, str] | None = None,
     on_line: Callable[[str], None] | None = None,
     check: bool = True,
+    timeout_s: float | None = None,
 ) -> Completed:
     """Run a program to its end and keep what it prints.
 
@@ -47,6 +53,7 @@ def run(
         env: variables set on top of this process's own.
         on_line: called with each line as it is printed, for progress.
         check: raise when the exit status is not zero.
+        timeout_s: kill it, and what it started, after so many seconds.
 
     Raises:
         ToolchainError: the program is not there.
@@ -63,29 +70,58 @@ def run(
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            # A group of its own can be killed as one. Without a limit it stays in ours, and Ctrl-C reaches it.
+            start_new_session=timeout_s is not None,
         )
     except (FileNotFoundError, PermissionError) as error:
         msg = f"{line[0]} cannot be run: {error.strerror}. `opwright doctor` says what is missing and how to get it"
         raise ToolchainError(msg) from error
     printed: list[str] = []
-    with process:
+    with process, _killed_after(process, timeout_s) as timed_out:
         if process.stdout is None:  # only for the type checker: a pipe was asked for
             raise AssertionError
         for text in process.stdout:
             printed.append(text)
             if on_line is not None:
                 on_line(text.rstrip("\n"))
-    completed = Completed(shlex.join(line), "".join(printed), process.returncode)
+        process.wait()  # here, where the time limit still holds: it may have closed its streams and live on
+    completed = Completed(shlex.join(line), "".join(printed), process.returncode, timed_out.is_set())
     if check and completed.exit_code != 0:
         raise failure(completed)
     return completed
+
+
+@contextlib.contextmanager
+def _killed_after(process: subprocess.Popen[str], timeout_s: float | None) -> Iterator[threading.Event]:
+    """Kill the group of `process` when its time is over, which the event then says, or when an exception passes."""
+    timed_out = threading.Event()
+    if timeout_s is None:
+        yield timed_out
+        return
+
+    def kill() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+            timed_out.set()
+
+    timer = threading.Timer(timeout_s, kill)
+    timer.start()
+    try:
+        yield timed_out
+    except BaseException:
+        kill()
+        raise
+    finally:
+        timer.cancel()
 
 
 def failure(completed: Completed, what: str = "the command failed") -> BuildError:
     """The error for a program that failed: the first real diagnostic and the command, not a page of noise."""
     diagnostic = first_error(completed.output)
     ended = (
-        f"was ended by signal {-completed.exit_code}"
+        "was killed when its time was over"
+        if completed.timed_out
+        else f"was ended by signal {-completed.exit_code}"
         if completed.exit_code < 0
         else f"exited with {completed.exit_code}"
     )

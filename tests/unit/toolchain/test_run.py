@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +40,56 @@ def test_a_missing_program_names_the_doctor() -> None:
 def test_variables_are_added_to_the_environment() -> None:
     program = "import os; print(os.environ['MINE'], 'PATH' in os.environ)"
     assert run([sys.executable, "-c", program], env={"MINE": "yes"}).output == "yes True\n"
+
+
+def test_a_program_whose_time_is_over_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+    # The child holds the pipe open: whoever killed its parent alone would go on reading.
+    pid = tmp_path / "pid"
+    child = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(99)"
+    parent = f"import subprocess, sys; print('begun', flush=True); subprocess.run([sys.executable, '-c', {child!r}])"
+    started = time.monotonic()
+    completed = run([sys.executable, "-c", parent], check=False, timeout_s=2)
+    assert time.monotonic() - started < 20
+    assert completed.timed_out
+    assert (completed.output, completed.exit_code) == ("begun\n", -9)
+    assert not is_running(int(pid.read_text()))
+
+
+def test_a_program_that_closed_its_streams_and_lives_on_is_killed_too() -> None:
+    closed = "import os, time; os.close(1); os.close(2); time.sleep(99)"
+    assert run([sys.executable, "-c", closed], check=False, timeout_s=2).timed_out
+
+
+def test_a_program_that_ends_in_time_is_not_timed_out() -> None:
+    completed = run([sys.executable, "-c", "print('a')"], timeout_s=60)
+    assert (completed.output, completed.exit_code, completed.timed_out) == ("a\n", 0, False)
+    assert not run([sys.executable, "-c", ""]).timed_out
+
+
+def test_a_time_limit_fails_with_that_as_the_reason() -> None:
+    with pytest.raises(BuildError, match="The command was killed when its time was over"):
+        run([sys.executable, "-c", "import time; time.sleep(99)"], timeout_s=0.5)
+
+
+def test_an_exception_while_lines_are_followed_leaves_no_program_behind() -> None:
+    def refuse(line: str) -> None:
+        raise KeyboardInterrupt(line)
+
+    program = "import os, time; print(os.getpid(), flush=True); time.sleep(99)"
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run([sys.executable, "-c", program], on_line=refuse, timeout_s=90)
+    assert not is_running(int(str(caught.value)))
+
+
+def is_running(process: int) -> bool:
+    """Whether a process is there and is more than a zombie, a second from now at the latest."""
+    until = time.monotonic() + 1
+    while time.monotonic() < until:
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        if state == "Z":
+            return False
+        time.sleep(0.02)
+    return True

@@ -64,14 +64,14 @@ _FIXED = '''class Fixed(torch.nn.Module):
 def whole(subject: Subject) -> torch.nn.Module:
     """A model that takes all arguments of the operator, and a flag which of its two branches to take."""
     op = subject.op
-    typed = [f"{parameter.name}: {_annotation(parameter.type)}" for parameter in op.parameters]
+    typed = [f"{parameter.name}: {annotation(parameter.type)}" for parameter in op.parameters]
     flag = flag_name(subject)
     by_name = ", ".join(f"{parameter.name}={parameter.name}" for parameter in op.parameters)
     source = _WHOLE.format(
         signature=", ".join(["self", *typed, f"{flag}: bool"]),
         flag=flag,
         by_name=_assigned(subject, by_name),
-        by_place=_assigned(subject, _by_place(subject, {parameter.name: parameter.name for parameter in op.parameters})),
+        by_place=_assigned(subject, by_place(subject, {parameter.name: parameter.name for parameter in op.parameters})),
         returned=_returned(subject),
     )
     made: torch.nn.Module = _module(subject, "whole", source).Whole()
@@ -82,12 +82,14 @@ def between(subject: Subject) -> Any:  # noqa: ANN401  a function with the opera
     """A function that calls the operator between two pointwise operations, where its tensors are floating."""
     op = subject.op
     arguments = {
-        parameter.name: f"beside({parameter.name})" if "Tensor" in parameter.type and not parameter.written else parameter.name
+        parameter.name: f"beside({parameter.name})"
+        if "Tensor" in parameter.type and not parameter.written
+        else parameter.name
         for parameter in op.parameters
     }
     source = _BESIDE.lstrip().format(
         names=", ".join(arguments),
-        by_place=_assigned(subject, _by_place(subject, arguments)),
+        by_place=_assigned(subject, by_place(subject, arguments)),
         returned=_returned(subject, beside="beside({})"),
     )
     return _module(subject, "between", source).between
@@ -111,7 +113,7 @@ def fixed(subject: Subject, case: Case, number: int) -> torch.nn.Module:
             arguments[name] = value_code(value)
     source = _FIXED.format(
         signature=", ".join(["self", *(f"{name}: Tensor" for name in tensor_names(case.arguments))]),
-        call=_assigned(subject, _by_place(subject, arguments)),
+        call=_assigned(subject, by_place(subject, arguments)),
         returned=_returned(subject),
     )
     made: torch.nn.Module = _module(subject, f"fixed_{number}", source).Fixed()
@@ -149,12 +151,12 @@ def flag_name(subject: Subject) -> str:
     return name
 
 
-def _annotation(type_: str) -> str:
+def annotation(type_: str) -> str:
     """A schema's type as an annotation: enumerators are numbers in TorchScript."""
     return re.sub("ScalarType|Layout|MemoryFormat", "int", type_).replace("Device", "device").replace("number", "float")
 
 
-def _by_place(subject: Subject, arguments: Mapping[str, str]) -> str:
+def by_place(subject: Subject, arguments: Mapping[str, str]) -> str:
     keywords = {parameter.name for parameter in subject.op.parameters if parameter.keyword_only}
     return ", ".join(f"{name}={value}" if name in keywords else value for name, value in arguments.items())
 

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST_LINES = 12
+# What PyTorch says of its own limits, and the way around them.
+_ADVICE = {
+    "serialized argument type as_": "AOTInductor writes the default of a torch.dtype, torch.layout or torch.memory_format "
+    "argument as a number, and then does not take it: give the argument no default, or None for one",
+}
 _LONGEST_LINE = 400
 
 
@@ -83,9 +88,10 @@ class Steps:
 
 
 def detail(text: str) -> str:
-    """The first lines of what was said, without those that are empty or of no use to an operator's author."""
+    """The first lines of what was said, without those that are of no use to an operator's author; and what helps."""
     told = [line for line in text.strip().splitlines() if line.strip() and "TORCHDYNAMO_VERBOSE" not in line]
-    return "\n".join(map(_trimmed, told[:_MOST_LINES]))
+    advice = [said for sign, said in _ADVICE.items() if sign in text]
+    return "\n".join([*map(_trimmed, told[:_MOST_LINES]), *advice])
 
 
 def runtime_code(subject: Subject, case: Case, written: Callable[[str], str]) -> str:

@@ -52,16 +52,12 @@ def _check(steps: Steps, case: Case, other: Case | None, number: int) -> None:
     call = _code(subject, case)
     step = f"{case.name}, recorded"
     taken = tuple(derive.tensors(case.fresh()))
-    traced = steps.do(
-        step, call, lambda: torch.jit.trace(model.fixed(subject, case, number), taken, check_trace=False)
-    )
+    traced = steps.do(step, call, lambda: torch.jit.trace(model.fixed(subject, case, number), taken, check_trace=False))
     if traced is None:
         return
     if not traced.inlined_graph.findAllNodes(subject.op.qualified_name):
         graph = str(traced.inlined_graph)
-        recorder.fail(
-            Failure(Kind.NOT_IN_GRAPH, step, call, got=graph, expected=f"a node {subject.op.qualified_name}")
-        )
+        recorder.fail(Failure(Kind.NOT_IN_GRAPH, step, call, got=graph, expected=f"a node {subject.op.qualified_name}"))
     _run(steps, f"{case.name}, run from the graph", call, case, traced)
     if other is not None:
         other = dataclasses.replace(other, name=f"{case.name} with other numbers")

@@ -1,0 +1,212 @@
+"""Checks an operator library: every operator in every runtime, on every device."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opwright.builder.cache import Cache
+from opwright.builder.compile import build_plan
+from opwright.builder.plan import plan_library
+from opwright.builder.progress import Progress
+from opwright.checker import sanitize as sanitizers
+from opwright.checker.kinds import Kind
+from opwright.checker.processes import Watcher, run_job
+from opwright.checker.subject import Options
+from opwright.checker.verdict import Cell, Failure, Report
+from opwright.checker.worker import Job
+from opwright.errors import BuildError, LoadError, SpecError
+from opwright.spec import Library, library_at
+from opwright.toolchain.pytorch import find_pytorch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RUNTIMES = (
+    *("eager", "autograd", "compile", "vmap", "trace", "script"),
+    *("export", "aoti", "host-linked", "host-script", "host-aoti"),
+)
+DEVICES = ("cpu", "cuda")
+# What compiles nothing, and so ends in seconds.
+QUICK = ("eager", "autograd", "compile", "vmap", "trace", "script")
+# The runtimes that one process runs after another; processes run side by side.
+_LANES = (("eager", "autograd", "vmap", "trace", "script"), ("compile",), RUNTIMES[6:])
+
+
+class _Nobody:
+    """A watcher that looks away."""
+
+    def start(self, cells: Sequence[tuple[str, str, str]]) -> None: ...
+    def begin(self, op: str, runtime: str, device: str) -> None: ...
+    def case(self, text: str) -> None: ...
+    def end(self, cell: Cell) -> None: ...
+
+
+def check(
+    library: Library | str | Path,
+    *,
+    ops: Sequence[str] = (),
+    runtimes: Sequence[str] = (),
+    devices: Sequence[str] = (),
+    seed: int = 0,
+    quick: bool = False,
+    large: bool = False,
+    sanitize: Sequence[str] = (),
+    progress: Watcher | None = None,
+) -> Report:
+    """Check that the operators of a library are right, in every runtime.
+
+    Each cell runs in a process of its own kind: an operator that crashes costs a step, not the check.
+
+    Args:
+        library: the folder of an op.py, the file, or what it describes.
+        ops: the names of the operators to check; all by default.
+        runtimes: the runtimes to check them in; all eleven by default.
+        devices: `cpu` and `cuda`; by default the CPU, and the GPU where there is one and the library has CUDA sources.
+        seed: what the random inputs are made from.
+        quick: fewer cases, and nothing that has to be compiled: seconds instead of minutes.
+        large: also tensors of more than 2**31 bytes, where memory allows.
+        sanitize: sanitizers to build the native code with: `address`, `undefined`, `thread`.
+        progress: is told how far the check is.
+
+    Returns:
+        The report; `report.passed` says whether all is well.
+
+    Raises:
+        SpecError: op.py does not describe a library, or a name is unknown.
+        ToolchainError: a compiler or a sanitizer is missing.
+
+    Example:
+        report = opwright.check("ops/mine", quick=True)
+        assert report.passed, report.kinds
+    """
+    started = time.perf_counter()
+    described = library if isinstance(library, Library) else library_at(library)
+    cells = _cells(described, ops, runtimes, devices)
+    chosen = sanitizers.checked(tuple(sanitize))
+    found: list[Cell] = []
+    failures: list[Failure] = []
+    try:
+        built = _build(described, chosen)
+        options = Options(seed=seed, quick=quick, large=large)
+        with tempfile.TemporaryDirectory(prefix="opwright-check-") as work:
+            found = _run(described, built, cells, options, chosen, Path(work), progress or _Nobody())
+    except BuildError as error:
+        kind = Kind.SIGNATURE if "the schema and the kernel differ" in str(error) else Kind.BUILD
+        failures.append(Failure(kind, got=str(error), expected="a library that builds", detail=error.output[-4000:]))
+    except LoadError as error:
+        failures.append(Failure(Kind.LOAD, got=str(error), expected="a library that loads"))
+    return Report(
+        namespace=described.namespace,
+        path=str(described.root),
+        pytorch=find_pytorch().version,
+        machine=f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
+        seed=seed,
+        sanitize=chosen,
+        cells=tuple(found),
+        failures=tuple(failures),
+        seconds=round(time.perf_counter() - started, 3),
+    )
+
+
+def _cells(
+    library: Library, ops: Sequence[str], runtimes: Sequence[str], devices: Sequence[str]
+) -> list[tuple[str, str, str]]:
+    if not (library.root / "op.py").is_file():
+        msg = f"the library {library.namespace!r} is in no op.py: a check opens it in processes of its own, from a file"
+        raise SpecError(msg)
+    if not library.ops:
+        msg = f"library {library.namespace!r} describes no operators: decorate a function in op.py with @library.op"
+        raise SpecError(msg)
+    chosen_ops = _known(ops, list(library.ops), "operator", f"{library.namespace}::")
+    chosen_runtimes = _known(runtimes, RUNTIMES, "runtime")
+    chosen_devices = _known(devices, DEVICES, "device") if devices else _devices(library)
+    return [(op, runtime, device) for op in chosen_ops for device in chosen_devices for runtime in chosen_runtimes]
+
+
+def _known(asked: Sequence[str], known: Sequence[str], what: str, prefix: str = "") -> list[str]:
+    for name in asked:
+        if name.removeprefix(prefix) not in known:
+            msg = f"there is no {what} {name!r}: expected some of {', '.join(known)}"
+            raise SpecError(msg)
+    wanted = {name.removeprefix(prefix) for name in asked}
+    return [name for name in known if name in wanted or not wanted]
+
+
+def _devices(library: Library) -> list[str]:
+    if any(source.suffix == ".cu" for source in library.sources) and find_pytorch().cuda is not None:
+        import torch  # noqa: PLC0415  only a library with CUDA sources pays for it
+
+        if torch.cuda.is_available():
+            return ["cpu", "cuda"]
+    return ["cpu"]
+
+
+def _build(library: Library, sanitize: tuple[str, ...]) -> Path | None:
+    """Build the library, instrumented if asked; None where it has no native source."""
+    library.schemas()  # an annotation that makes no schema is told before anything else
+    if not library.sources:
+        return None
+    cache = Cache()
+    plan = plan_library(library, cache)
+    if sanitize:
+        plan = sanitizers.instrumented(plan, sanitize)
+    return build_plan(plan, cache=cache, progress=Progress(library.namespace)).path
+
+
+def _run(
+    library: Library,
+    built: Path | None,
+    cells: list[tuple[str, str, str]],
+    options: Options,
+    sanitize: tuple[str, ...],
+    work: Path,
+    watcher: Watcher,
+) -> list[Cell]:
+    """Run the cells, several processes side by side, and give them in the order asked for."""
+    watcher.start(cells)
+    left_out: list[Cell] = []
+    lanes: dict[tuple[str, str, int], list[list[str]]] = {}
+    for op, runtime, device in cells:
+        reason = _not_run(runtime, options, sanitize)
+        if reason:
+            left_out.append(Cell(f"{library.namespace}::{op}", runtime, device, "not run", reason=reason))
+            continue
+        lane = next(number for number, names in enumerate(_LANES) if runtime in names)
+        lanes.setdefault((op, device, lane), []).append([op, runtime, device])
+    for cell in left_out:
+        watcher.end(cell)
+    environment = sanitizers.environment(sanitize) if sanitize else {}
+    done = list(left_out)
+    with ThreadPoolExecutor(max_workers=max(1, min(4, os.cpu_count() or 1))) as pool:
+        futures = []
+        # The slow lanes first: they decide when all is done.
+        for (op, device, lane), listed in sorted(lanes.items(), key=lambda item: -item[0][2]):
+            folder = work / f"{op}-{device}-{lane}"
+            folder.mkdir()
+            job = Job(
+                namespace=library.namespace,
+                path=str(library.root / "op.py"),
+                shared_object=None if built is None else str(built),
+                cells=listed,
+                options=options,
+                work=str(folder),
+            )
+            futures.append(pool.submit(run_job, job, "job", environment, watcher))
+        for future in futures:
+            done += future.result()
+    order = {(f"{library.namespace}::{op}", runtime, device): at for at, (op, runtime, device) in enumerate(cells)}
+    return sorted(done, key=lambda cell: order[cell.op, cell.runtime, cell.device])
+
+
+def _not_run(runtime: str, options: Options, sanitize: tuple[str, ...]) -> str:
+    if sanitize and runtime not in sanitizers.RUNTIMES:
+        return "it starts processes that the sanitizer does not see"
+    if options.quick and runtime not in QUICK:
+        return "--quick runs what compiles nothing"
+    return ""

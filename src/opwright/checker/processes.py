@@ -1,0 +1,153 @@
+"""Runs cells in processes of their own, and starts another one where a process died."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from opwright.checker.kinds import Kind
+from opwright.checker.recorder import read
+from opwright.checker.sanitize import report_in
+from opwright.checker.verdict import Cell, Failure
+from opwright.errors import LoadError
+from opwright.toolchain.run import run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from opwright.checker.worker import Job
+
+# A cell in which a process died so often is given up.
+_MOST_CRASHES = 6
+_LONGEST_S = 1200.0
+
+
+class Watcher(Protocol):
+    """Is told how far the cells are."""
+
+    def start(self, cells: Sequence[tuple[str, str, str]]) -> None:
+        """These are the cells: the operator, the runtime and the device of each."""
+
+    def begin(self, op: str, runtime: str, device: str) -> None:
+        """A cell begins."""
+
+    def case(self, text: str) -> None:
+        """A step of the cell begins."""
+
+    def end(self, cell: Cell) -> None:
+        """A cell is done."""
+
+
+@dataclass
+class _Progress:
+    """How far the cells of a job are."""
+
+    cells: list[Cell] = field(default_factory=list)
+    crashes: list[Failure] = field(default_factory=list)
+    skip: list[str] = field(default_factory=list)
+    step: dict[str, Any] = field(default_factory=dict)
+
+
+def run_job(job: Job, name: str, environment: Mapping[str, str], watcher: Watcher) -> list[Cell]:
+    """Run every cell of `job`; a process that dies costs the step that it died of.
+
+    Args:
+        job: what to run.
+        name: a name for its file.
+        environment: variables set on top of this process's own.
+        watcher: is told how far it is.
+
+    Raises:
+        LoadError: the library could not be opened in the process.
+    """
+    progress = _Progress()
+    while len(progress.cells) < len(job.cells):
+        rest = replace(job, cells=job.cells[len(progress.cells) :], skip={"0": progress.skip})
+        completed, output, timed_out = _run_once(rest, name, environment, watcher, progress)
+        if len(progress.cells) == len(job.cells):
+            break
+        _after_death(job, completed, output, watcher, progress, timed_out=timed_out)
+    return progress.cells
+
+
+def _run_once(
+    job: Job, name: str, environment: Mapping[str, str], watcher: Watcher, progress: _Progress
+) -> tuple[int, str, bool]:
+    file = Path(job.work) / f"{name}.json"
+    job.write(file)
+    said: list[str] = []
+    progress.step = {}
+
+    def follow(line: str) -> None:
+        event = read(line)
+        if event is None:
+            said.append(line)
+            return
+        kind = event["event"]
+        if kind == "begin":
+            said.clear()
+            progress.step = event
+            watcher.begin(event["op"], event["runtime"], event["device"])
+        elif kind == "step":
+            progress.step = event
+            watcher.case(event["step"])
+        elif kind == "unopened":
+            raise LoadError(event["message"])
+        else:
+            _take(Cell.from_json(event["cell"]), watcher, progress)
+
+    command = [sys.executable, "-m", "opwright.checker.worker", str(file)]
+    completed = run(command, env=environment, on_line=follow, check=False, timeout_s=_LONGEST_S)
+    return completed.exit_code, "\n".join(said), completed.timed_out
+
+
+def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
+    """Keep a cell that is done, with the crashes that it cost before."""
+    if progress.crashes:
+        known = {failure.kind for failure in progress.crashes}
+        others = tuple(failure for failure in cell.failures if failure.kind not in known)
+        cell = replace(cell, status="failed", failures=(*progress.crashes, *others))
+    progress.cells.append(cell)
+    progress.crashes, progress.skip, progress.step = [], [], {}
+    watcher.end(cell)
+
+
+def _after_death(
+    job: Job, exit_code: int, output: str, watcher: Watcher, progress: _Progress, *, timed_out: bool
+) -> None:
+    """Write down of what the process died; the next one leaves that step out."""
+    op, runtime, device = job.cells[len(progress.cells)]
+    step = progress.step.get("step", "")
+    failure = _failure(progress.step, exit_code, output, timed_out=timed_out)
+    if failure.kind not in {earlier.kind for earlier in progress.crashes}:
+        progress.crashes.append(failure)
+    progress.skip.append(step)
+    if len(progress.skip) >= _MOST_CRASHES or not step:
+        given_up = Cell(f"{job.namespace}::{op}", runtime, device, "failed", failures=tuple(progress.crashes))
+        _take(replace(given_up, reason=f"given up after {len(progress.skip)} crashes"), watcher, progress)
+
+
+def _failure(step: Mapping[str, Any], exit_code: int, output: str, *, timed_out: bool) -> Failure:
+    headline, report = report_in(output)
+    kind = Kind.HANG if timed_out else Kind.SANITIZER if headline else Kind(step.get("crash", Kind.CRASH.value))
+    ended = f"the process was killed after {_LONGEST_S:.0f} s" if timed_out else f"the process {_ending(exit_code)}"
+    return Failure(
+        kind,
+        case=step.get("step", "before the first case"),
+        call=step.get("call", ""),
+        got=headline or ended,
+        expected="a result, or an error",
+        detail=report or output.strip()[-2000:],
+    )
+
+
+def _ending(exit_code: int) -> str:
+    if exit_code >= 0:
+        return f"ended with exit code {exit_code}"
+    try:
+        return f"was ended by {signal.Signals(-exit_code).name}"
+    except ValueError:
+        return f"was ended by signal {-exit_code}"

@@ -1,0 +1,135 @@
+"""`torch.compile`: the fake kernel, the operator in a graph of fused kernels, sizes that change, and the backward."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+
+from opwright.checker.kinds import Kind
+from opwright.checker.runtimes import graphs, model
+from opwright.checker.runtimes.fake import check_fake
+from opwright.checker.runtimes.gradients import check_gradients, requiring_grad
+from opwright.checker.runtimes.steps import Steps, runtime_code
+from opwright.checker.verdict import Failure
+from opwright.errors import ToolchainError
+from opwright.toolchain.compiler import find_cxx
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch.fx import GraphModule
+
+    from opwright.checker.case import Case
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+NAME = "compile"
+
+# Each takes seconds of a C++ compiler.
+_MOST_COMPILED = 1
+
+
+def why_not(subject: Subject) -> str:  # noqa: ARG001  every runtime is asked
+    """Everything that has a fake kernel can be compiled, and every operator has one."""
+    return ""
+
+
+def run(subject: Subject, recorder: Recorder) -> None:
+    """Check the fake kernel, then a graph of every group of samples, then one that is compiled to the end."""
+    steps = Steps(subject, recorder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_fake(steps)
+        if recorder.failed:
+            return  # a graph is made with the fake kernel
+        groups = graphs.alike([case for case in subject.samples if not subject.expected(case).refusal])
+        for group in groups:
+            _check_graph(steps, group)
+        if recorder.failed:
+            return
+        if subject.options.quick:
+            recorder.note("the graph was run without fused kernels: --quick")
+            return
+        try:
+            find_cxx()
+        except ToolchainError:
+            recorder.note("the graph was run without fused kernels: there is no C++ compiler")
+            return
+        for group in groups[:_MOST_COMPILED]:
+            _check_compiled(steps, [*group, *graphs.other_sizes(subject, group[0])])
+        if len(groups) > _MOST_COMPILED:
+            recorder.note(f"compiled to the end for {group[0].name}, as a graph for all samples")
+
+
+def _check_graph(steps: Steps, group: Sequence[Case]) -> None:
+    """Run a group of samples through one graph, made for symbolic sizes, without compiling it further."""
+    subject = steps.subject
+    made: list[GraphModule] = []
+
+    def keep(graph: GraphModule, _: Any) -> GraphModule:  # noqa: ANN401  the example inputs, in torch's protocol
+        made.append(graph)
+        return graph
+
+    function = _compiled(subject, backend=aot_autograd(fw_compiler=keep))
+    with torch.no_grad():
+        for case in group:
+            _run(steps, f"{case.name}, as a graph", case, function)
+    if made and not all(graphs.holds(subject, graph) for graph in made):
+        steps.recorder.fail(
+            Failure(
+                Kind.NOT_IN_GRAPH,
+                f"{group[0].name}, as a graph",
+                _code(subject, group[0]),
+                got="\n".join(str(graph.graph) for graph in made),
+                expected=f"a graph that calls {subject.op.qualified_name}",
+            )
+        )
+
+
+def _check_compiled(steps: Steps, cases: Sequence[Case]) -> None:
+    subject = steps.subject
+    function = _compiled(subject, backend="inductor")
+    for case in cases:
+        if not case.claimed and not _accepts(steps, case):
+            continue
+        _run(steps, f"{case.name}, compiled", case, function)
+        if subject.requires_grad:
+            step = f"{case.name}, compiled, the backward"
+
+            def forward(arguments: dict[str, Any]) -> list[Any]:
+                return model.outcome(subject, function(**arguments), arguments)
+
+            check_gradients(steps, step, _code(subject, case), case, forward)
+
+
+def _accepts(steps: Steps, case: Case) -> bool:
+    """Whether eager mode gives a result for a variation, which the operator may refuse."""
+    if not steps.recorder.begin(f"{case.name}, in eager mode", steps.subject.code(case)):
+        return False
+    try:
+        steps.subject.call(case.fresh())
+    except Exception:  # noqa: BLE001  whatever a kernel raises is its refusal
+        return False
+    return True
+
+
+def _compiled(subject: Subject, backend: Any) -> Any:  # noqa: ANN401  torch's names and functions
+    # What was compiled before counts against the number of graphs that one function may have.
+    torch._dynamo.reset()  # noqa: SLF001  documented, under this name
+    return torch.compile(model.between(subject), fullgraph=True, dynamic=True, backend=backend)
+
+
+def _run(steps: Steps, step: str, case: Case, function: Any) -> None:  # noqa: ANN401  what torch.compile gives
+    subject = steps.subject
+    # With gradients where there are any: the graph that trains computes the results too.
+    arguments = requiring_grad(subject, case) if subject.requires_grad and torch.is_grad_enabled() else case.fresh()
+    steps.judge(
+        step, _code(subject, case), case, lambda: model.outcome(subject, function(**arguments), arguments)
+    )
+
+
+def _code(subject: Subject, case: Case) -> str:
+    return runtime_code(subject, case, lambda call: f"torch.compile(lambda: {call}, fullgraph=True, dynamic=True)()")

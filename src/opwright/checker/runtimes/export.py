@@ -1,0 +1,75 @@
+"""`torch.export`: a program with dimensions that vary, run, saved, loaded and decomposed."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from opwright.checker.kinds import Kind
+from opwright.checker.runtimes import exported, graphs, model
+from opwright.checker.runtimes.steps import Steps
+from opwright.checker.verdict import Failure
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opwright.checker.case import Case
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.runtimes.exported import Exported
+    from opwright.checker.subject import Subject
+
+NAME = "export"
+
+_MOST_PROGRAMS = 4
+
+
+def why_not(subject: Subject) -> str:
+    """Why no program can be exported."""
+    return exported.why_not(subject)
+
+
+def run(subject: Subject, recorder: Recorder) -> None:
+    """Export the samples, one program for those that differ in the numbers and sizes of tensors alone."""
+    steps = Steps(subject, recorder)
+    groups = exported.groups(subject)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        for number, group in enumerate(groups[:_MOST_PROGRAMS]):
+            program = exported.exported(steps, group, number)
+            if program is not None:
+                _check(steps, program, number)
+    if len(groups) > _MOST_PROGRAMS:
+        recorder.note(f"{_MOST_PROGRAMS} programs, for {len(groups)} combinations of constants and dtypes")
+
+
+def _check(steps: Steps, program: Exported, number: int) -> None:
+    subject, case = steps.subject, program.case
+    code = exported.export_code(subject, case)
+    _check_holds(steps, f"{case.name}, exported", code, program.program)
+    module = program.program.module()
+    for other in exported.served(steps, program, NAME):
+        _run(steps, f"{other.name}, run from the program of {case.name}", other, module)
+    path = exported.program_path(subject, number)
+    loaded = steps.do(f"{case.name}, loaded", code, lambda: torch.export.load(path).module())
+    if loaded is not None:
+        _run(steps, f"{case.name}, run from the loaded program", case, loaded)
+    decomposed = steps.do(f"{case.name}, decomposed", code, program.program.run_decompositions)
+    if decomposed is not None:
+        _check_holds(steps, f"{case.name}, decomposed", f"{code}.run_decompositions()", decomposed)
+        _run(steps, f"{case.name}, run from the decomposed program", case, decomposed.module())
+
+
+def _run(steps: Steps, step: str, case: Case, module: Callable[..., Any]) -> None:
+    subject = steps.subject
+    arguments = case.fresh()
+    code = f"{exported.export_code(subject, case)}.module()"
+    steps.judge(step, code, case, lambda: model.outcome(subject, module(*derive.tensors(arguments)), arguments))
+
+
+def _check_holds(steps: Steps, step: str, code: str, program: torch.export.ExportedProgram) -> None:
+    if not graphs.holds(steps.subject, program.graph_module):
+        wanted = f"a graph that calls {steps.subject.op.qualified_name}"
+        steps.recorder.fail(Failure(Kind.NOT_IN_GRAPH, step, code, got=str(program.graph), expected=wanted))

@@ -1,0 +1,46 @@
+"""A package of AOTInductor's in a C++ process that opens the operator library: no Python anywhere."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import torch
+
+from opwright.checker.runtimes import package, without_python
+from opwright.checker.runtimes.steps import Steps
+from opwright.checker.runtimes.without_python import Question
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+NAME = "host-aoti"
+
+
+def why_not(subject: Subject) -> str:
+    """What the operator would need, or why no package can be compiled."""
+    return without_python.why_not(subject) or package.why_not(subject)
+
+
+def run(subject: Subject, recorder: Recorder) -> None:
+    """Run all calls that one package serves in a process that opens the library."""
+    steps = Steps(subject, recorder)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        program = without_python.host_program(steps)
+        made = package.packaged(steps, NAME)
+        if program is None or made is None:
+            return
+        path, _, cases = made
+        questions = [
+            Question(
+                f"{case.name}, run from the package",
+                case,
+                package.package_code(subject, case),
+                tuple(derive.tensors(case.fresh())),
+            )
+            for case in cases
+        ]
+        without_python.ask(steps, program, path, questions, without_python.libraries(subject))

@@ -1,0 +1,27 @@
+"""TorchScript in a C++ process that is linked with the operator library: no Python anywhere."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from opwright.checker.runtimes import without_python
+from opwright.checker.runtimes.steps import Steps
+
+if TYPE_CHECKING:
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+NAME = "host-linked"
+
+
+def why_not(subject: Subject) -> str:
+    """What the operator would need."""
+    return without_python.why_not(subject)
+
+
+def run(subject: Subject, recorder: Recorder) -> None:
+    """Run the samples in a process that is linked with the library."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        without_python.check_torchscript(Steps(subject, recorder), linked=True)

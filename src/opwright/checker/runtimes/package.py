@@ -1,0 +1,71 @@
+"""The package that AOTInductor compiles of an exported program, for the runtimes that run it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from opwright.checker.runtimes import exported
+from opwright.errors import ToolchainError
+from opwright.toolchain.compiler import find_cxx
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opwright.checker.case import Case
+    from opwright.checker.runtimes.exported import Exported
+    from opwright.checker.runtimes.steps import Steps
+    from opwright.checker.subject import Subject
+
+def why_not(subject: Subject) -> str:
+    """Why no package can be compiled; empty if one can."""
+    if reason := exported.why_not(subject):
+        return reason
+    if _chosen(subject) is None:
+        return "AOTInductor cannot package an infinite or NaN constant, and every sample has one"
+    try:
+        find_cxx()
+    except ToolchainError:
+        return "AOTInductor compiles C++, and there is no compiler: `opwright doctor` says how to get one"
+    return ""
+
+
+def packaged(steps: Steps, runtime: str) -> tuple[Path, Exported, list[Case]] | None:
+    """The package of one group of samples, compiled now or before, what it was made of, and the calls that it serves."""
+    subject = steps.subject
+    number = _chosen(subject)
+    if number is None:  # only for the type checker: `why_not` has told it
+        raise AssertionError
+    groups = exported.groups(subject)
+    if len(groups) > 1:
+        steps.recorder.note(f"compiled for {groups[number][0].name}, one of {len(groups)} combinations of constants")
+    program = exported.exported(steps, groups[number], number)
+    if program is None:
+        return None
+    path = subject.work / f"{subject.op.name}_package.pt2"
+    if not path.is_file():
+        step = f"{program.case.name}, compiled by AOTInductor"
+        made = steps.do(step, package_code(subject, program.case), lambda: _compile(program, path))
+        if made is None:
+            return None
+    return path, program, exported.served(steps, program, runtime)
+
+
+def package_code(subject: Subject, case: Case) -> str:
+    """Lines of Python that compile the call of `case` into a package and load it."""
+    code = exported.export_code(subject, case)
+    return f"{code}\ntorch._inductor.aoti_load_package(torch._inductor.aoti_compile_and_package(program))"
+
+
+def _chosen(subject: Subject) -> int | None:
+    """The number of the first group of samples that can be packaged."""
+    groups = exported.groups(subject)
+    return next((number for number, group in enumerate(groups) if not exported.has_infinities(group[0])), None)
+
+
+def _compile(program: Exported, path: Path) -> Path:
+    part = path.with_suffix(".part.pt2")
+    with torch.no_grad():
+        torch._inductor.aoti_compile_and_package(program.program, package_path=str(part))  # noqa: SLF001  documented, under this name
+    return part.rename(path)

@@ -1,0 +1,100 @@
+"""`torch.jit.script`: one compiled model for every sample, saved, loaded and trained."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from opwright.checker.kinds import Kind
+from opwright.checker.runtimes import model
+from opwright.checker.runtimes.gradients import check_gradients
+from opwright.checker.runtimes.steps import Steps, runtime_code
+from opwright.checker.verdict import Failure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opwright.checker.case import Case
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+NAME = "script"
+
+# The executor watches the first calls, and runs other code from then on.
+_CALLS = 3
+
+
+def why_not(subject: Subject) -> str:  # noqa: ARG001  every runtime is asked
+    """TorchScript takes every operator that has a schema."""
+    return ""
+
+
+def run(subject: Subject, recorder: Recorder) -> None:
+    """Run all samples through one model, along both of its branches."""
+    steps = Steps(subject, recorder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first = subject.samples[0]
+        call = script_code(subject, first)
+        scripted = steps.do("a model compiled to TorchScript", call, lambda: torch.jit.script(model.whole(subject)))
+        if scripted is None:
+            return
+        if not scripted.inlined_graph.findAllNodes(subject.op.qualified_name):
+            wanted = f"a node {subject.op.qualified_name}"
+            recorder.fail(
+                Failure(Kind.NOT_IN_GRAPH, first.name, call, got=str(scripted.inlined_graph), expected=wanted)
+            )
+        cases = subject.samples if subject.options.quick else subject.claimed
+        for case in cases:
+            _check(steps, case, scripted)
+        path = subject.work / f"{subject.op.name}_scripted.pt"
+        loaded = steps.do("the model saved and loaded", call, lambda: _round_trip(scripted, path))
+        if loaded is not None:
+            _run(steps, first, loaded, "in the loaded model", by_name=True)
+
+
+def script_code(subject: Subject, case: Case) -> str:
+    """Lines of Python that call `case` in TorchScript."""
+    op = subject.op
+    signature = ", ".join(f"{parameter.name}: {model.annotation(parameter.type)}" for parameter in op.parameters)
+    names = {parameter.name: parameter.name for parameter in op.parameters}
+    body = f"return torch.ops.{subject.library.namespace}.{op.name}({model.by_place(subject, names)})"
+    return runtime_code(
+        subject,
+        case,
+        lambda call: (
+            f'model = torch.jit.CompilationUnit("""\ndef forward({signature}):\n    {body}\n""")\n'
+            f"model.forward{call[call.index('(') :]}"
+        ),
+    )
+
+
+def _check(steps: Steps, case: Case, scripted: torch.jit.ScriptModule) -> None:
+    if steps.subject.expected(case).refusal:
+        return
+    _run(steps, case, scripted, "arguments by name", by_name=True)
+    _run(steps, case, scripted, "arguments by place", by_name=False)
+    if steps.subject.requires_grad:
+
+        def call(arguments: dict[str, Any]) -> list[Any]:
+            return model.outcome(steps.subject, scripted(*arguments.values(), False), arguments)  # noqa: FBT003  the model's own flag, by place
+
+        check_gradients(steps, f"{case.name}, trained", script_code(steps.subject, case), case, call)
+
+
+def _run(steps: Steps, case: Case, scripted: torch.jit.ScriptModule, which: str, *, by_name: bool) -> None:
+    def call() -> list[Any]:
+        for _ in range(_CALLS):
+            arguments = case.fresh()
+            output = scripted(*arguments.values(), by_name)
+        return model.outcome(steps.subject, output, arguments)
+
+    steps.judge(f"{case.name}, {which}", script_code(steps.subject, case), case, call)
+
+
+def _round_trip(scripted: torch.jit.ScriptModule, path: Path) -> torch.jit.ScriptModule:
+    torch.jit.save(scripted, path)
+    loaded: torch.jit.ScriptModule = torch.jit.load(path)
+    return loaded

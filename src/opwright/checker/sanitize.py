@@ -1,0 +1,87 @@
+"""Builds a library with sanitizers, and reads what they say."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from opwright.errors import ToolchainError
+from opwright.toolchain.compiler import find_cxx
+from opwright.toolchain.run import run
+
+if TYPE_CHECKING:
+    from opwright.builder.plan import Plan
+
+SANITIZERS = ("address", "undefined", "thread")
+_RUNTIMES = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
+# Runs in the instrumented process itself. What compiles more code, or starts a program of its own, is left out.
+RUNTIMES = ("eager", "autograd", "vmap", "trace", "script")
+
+_HEADLINES = (
+    re.compile(r"^.*(?:ERROR|WARNING): (?:Address|Thread|Leak)Sanitizer: .*$", re.MULTILINE),
+    re.compile(r"^.*: runtime error: .*$", re.MULTILINE),
+)
+_LONGEST = 40  # lines of a report that are kept
+
+
+def checked(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of sanitizers, each known, and all of them possible together.
+
+    Raises:
+        ToolchainError: one is unknown, or two exclude each other.
+    """
+    for name in names:
+        if name not in SANITIZERS:
+            msg = f"the sanitizer {name!r} is unknown: expected some of {', '.join(SANITIZERS)}"
+            raise ToolchainError(msg)
+    if "thread" in names and "address" in names:
+        msg = "the address and thread sanitizers exclude each other: run the check twice"
+        raise ToolchainError(msg)
+    return names
+
+
+def instrumented(plan: Plan, names: tuple[str, ...]) -> Plan:
+    """`plan`, with its C++ sources built for the sanitizers `names`."""
+    flag = f"-fsanitize={','.join(names)}"
+    return replace(
+        plan,
+        cflags=(*plan.cflags, flag, "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g", "-O1"),
+        ldflags=(*plan.ldflags, flag),
+    )
+
+
+def environment(names: tuple[str, ...]) -> dict[str, str]:
+    """The variables with which a process can open a library that is built so.
+
+    Raises:
+        ToolchainError: the compiler brings no runtime library for a sanitizer.
+    """
+    preloaded = " ".join(_runtime_library(name) for name in names)
+    return {
+        "LD_PRELOAD": preloaded,
+        # Python and PyTorch leave much to the end of the process; leaks are looked for in another way.
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        # PyTorch itself is not instrumented: what it does between its own threads cannot be seen, and is left out.
+        "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=1:report_signal_unsafe=0",
+        **({"OMP_NUM_THREADS": "1"} if "thread" in names else {}),
+    }
+
+
+def report_in(output: str) -> tuple[str, str]:
+    """(headline, report) of what a sanitizer printed; both are empty where it printed nothing."""
+    for headline in _HEADLINES:
+        if found := headline.search(output):
+            lines = output[found.start() :].splitlines()[:_LONGEST]
+            return found[0].strip(), "\n".join(lines)
+    return "", ""
+
+
+def _runtime_library(name: str) -> str:
+    compiler = find_cxx()
+    path = run([compiler.path, f"-print-file-name={_RUNTIMES[name]}"]).output.strip()
+    if "/" not in path:
+        msg = f"{compiler.path} brings no {_RUNTIMES[name]}: install the sanitizers of your compiler, or use g++"
+        raise ToolchainError(msg)
+    return path

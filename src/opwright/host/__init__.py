@@ -1,0 +1,1 @@
+"""Builds and calls the host: the program that runs a saved model with its operator libraries, without Python."""

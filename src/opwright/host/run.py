@@ -1,0 +1,132 @@
+"""Runs a saved model in the host program: the requests go out in one file, the responses come back in another."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from opwright.host.exchange import Response, read_responses, write_requests
+from opwright.toolchain.run import Completed, run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+# What a request prints may stand before these on their line.
+_PROGRESS = re.compile(r"(?:request (\d+)|answered)$", flags=re.MULTILINE)
+_SUMMARY = re.compile(r'\{"python_mapped": .*\}$', flags=re.MULTILINE)
+_REASON = re.compile(r"^host: (.*)$", flags=re.MULTILINE)
+# What C++ prints of an exception that nothing caught.
+_THROWN = re.compile(r"^ *what\(\): *(.*)$", flags=re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class HostRun:
+    """One run of the host.
+
+    Attributes:
+        responses: one for each request; empty if the host did not come to its end.
+        error: why it did not, in one line; else empty.
+        signal: the signal that ended it, such as `SIGSEGV`; empty if none did.
+        request: the number, from 0 on, of the request that it was ended in; None if it was in none.
+        timed_out: whether it was killed because its time was over.
+        python_mapped: whether a piece of Python was in the process; None if it did not come to its end.
+        load_seconds: how long the model took to load.
+        median_run_seconds: the median over the requests that were answered without an error.
+        command: the command line, ready to paste into a shell.
+        output: everything that was printed, by libraries and models too.
+    """
+
+    responses: tuple[Response, ...]
+    error: str
+    signal: str
+    request: int | None
+    timed_out: bool
+    python_mapped: bool | None
+    load_seconds: float
+    median_run_seconds: float
+    command: str
+    output: str
+
+
+def run_host(
+    program: Path,
+    model: Path,
+    requests: Sequence[tuple[Any, ...]],
+    *,
+    work: Path,
+    libraries: Sequence[Path] = (),
+    backward: bool = False,
+    timeout_s: float | None = None,
+    env: Mapping[str, str] | None = None,
+) -> HostRun:
+    """Run `model` on each of `requests` in a process of `program`.
+
+    Tensors arrive as they are: layout, offset, `requires_grad`. What two of them share they share no more.
+
+    Args:
+        program: what `build_host` gave.
+        model: a TorchScript model (`.pt`), or a package that AOTInductor compiled (`.pt2`), which is given the
+            tensors of a request, one after the other, and nothing else.
+        requests: the positional arguments of each call: tensors, numbers, strings, None, and tuples or lists of them.
+        work: a folder for the files in which requests and responses travel.
+        libraries: shared objects to open first, in this order.
+        backward: also compute gradients; TorchScript only.
+        timeout_s: kill the process after so many seconds.
+        env: variables set on top of this process's own.
+
+    Raises:
+        ToolchainError: `program` is not there.
+    """
+    asked, answered = work / "requests.pt", work / "responses.pt"
+    write_requests(requests, asked)
+    answered.unlink(missing_ok=True)
+    options = [word for library in libraries for word in ("--library", library)]
+    # A package is unpacked where temporary files go, and a process that is killed leaves it there.
+    with tempfile.TemporaryDirectory(dir=work) as temporary:
+        completed = run(
+            [program, *options, *(["--backward"] if backward else []), model, asked, answered],
+            env={"TMPDIR": temporary, **(env or {})},
+            check=False,
+            timeout_s=timeout_s,
+        )
+    summaries = _SUMMARY.findall(completed.output)
+    summary = json.loads(summaries[-1]) if summaries else {}
+    reached = _PROGRESS.findall(completed.output)
+    within = int(reached[-1]) if reached and reached[-1] else None
+    where = f"in request {within}" if within is not None else f"{'after' if reached else 'before'} the requests"
+    finished = completed.exit_code == 0 and not completed.timed_out and bool(summary)
+    return HostRun(
+        responses=read_responses(answered) if finished else (),
+        error="" if finished else _error(completed, where, timeout_s),
+        signal=_signal(completed),
+        request=within,
+        timed_out=completed.timed_out,
+        python_mapped=summary.get("python_mapped"),
+        load_seconds=summary.get("load_seconds", 0.0),
+        median_run_seconds=summary.get("median_run_seconds", 0.0),
+        command=completed.command,
+        output=completed.output,
+    )
+
+
+def _error(completed: Completed, where: str, timeout_s: float | None) -> str:
+    reasons = _REASON.findall(completed.output)
+    if completed.timed_out:
+        return f"the host was killed {where}: it took longer than {timeout_s:g} s"
+    if completed.exit_code < 0:
+        thrown = _THROWN.findall(completed.output)
+        return f"the host was ended {where} by {_signal(completed)}" + (f": {thrown[-1]}" if thrown else "")
+    if reasons:
+        return str(reasons[-1])
+    last_line = completed.output.rstrip("\n").rpartition("\n")[2]
+    said = "" if _PROGRESS.search(last_line) else last_line
+    return f"the host exited {where} with status {completed.exit_code}" + (f": {said}" if said else "")
+
+
+def _signal(completed: Completed) -> str:
+    return signal.Signals(-completed.exit_code).name if completed.exit_code < 0 else ""

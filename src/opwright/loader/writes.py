@@ -1,0 +1,53 @@
+"""What autograd has to know of operators that write to their arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from opwright.spec import Op
+
+_BELOW_AUTOGRAD = torch._C._after_autograd_keyset  # noqa: SLF001  what torch's own Python kernels use
+_BELOW_IN_PLACE = torch._C._after_ADInplaceOrView_keyset  # noqa: SLF001  likewise
+
+
+def register_writes(op: Op, kept: torch.library.Library) -> None:
+    """Let autograd see that `op` writes to its arguments.
+
+    What requires a gradient may not be written to, since the write has no derivative. And each write counts as a new
+    version, so that a backward that saved the old one is refused.
+    """
+    overload = getattr(getattr(torch.ops, op.library.namespace), op.name).default
+    places = {parameter.name: at for at, parameter in enumerate(op.parameters) if parameter.written}
+
+    def written(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+        for name, at in places.items():
+            # The dispatcher leaves out what equals its default, which for tensors is None.
+            value = args[at] if at < len(args) else kwargs.get(name)
+            for tensor in [value] if isinstance(value, Tensor) else value or ():
+                yield name, tensor
+
+    def refuse_gradients(keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
+        for name, tensor in written(args, kwargs):
+            if tensor.requires_grad and torch.is_grad_enabled():
+                kind = "a leaf that requires grad" if tensor.is_leaf else "part of a graph that requires grad"
+                msg = (
+                    f"{op.qualified_name} writes to {name}, which is {kind}, and the write has no derivative: call it "
+                    f"under torch.no_grad(), or pass {name}.detach()"
+                )
+                raise RuntimeError(msg)
+        with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001  what torch's own Python kernels use
+            return overload.redispatch(keys & _BELOW_AUTOGRAD, *args, **kwargs)
+
+    def count_versions(keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  as above
+        # Before the kernel runs: it may write and then fail.
+        torch.autograd.graph.increment_version([tensor for _, tensor in written(args, kwargs)])
+        return overload.redispatch(keys & _BELOW_IN_PLACE, *args, **kwargs)
+
+    kept.impl(op.name, refuse_gradients, "Autograd", with_keyset=True)
+    kept.impl(op.name, count_versions, "ADInplaceOrView", with_keyset=True)

@@ -1,0 +1,31 @@
+"""Sizes are not compared: the loop takes its length from one tensor, and reads the other one past its end."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_bad_input", sources=["cpu.cpp"], cflags=["-DFAULTY"] if FAULTY else [])
+
+
+@library.op
+def inner(a: Tensor, b: Tensor) -> Tensor:
+    return torch.dot(a, b)
+
+
+@inner.samples
+def _(make: Make) -> Iterator[tuple[Tensor, Tensor]]:
+    yield make.randn(33), make.randn(33)
+    yield make.randn(8), make.randn(8)

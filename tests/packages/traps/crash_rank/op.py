@@ -1,0 +1,30 @@
+"""One dimension ends the process: a helper that promises noexcept asks for a dimension that is not there."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_crash_rank", sources=["cpu.cpp"], cflags=["-DFAULTY"] if FAULTY else [])
+
+
+@library.op
+def diagonal_sum(x: Tensor) -> Tensor:
+    return x.trace()
+
+
+@diagonal_sum.samples
+def _(make: Make) -> Iterator[Tensor]:
+    yield make.randn(16, 33)
+    yield make.randn(5, 5)

@@ -1,0 +1,30 @@
+"""Calls share a scratch row: made static to spare the stack, it belongs to every thread at once."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_data_race", sources=["cpu.cpp"], cflags=["-DFAULTY"] if FAULTY else [])
+
+
+@library.op
+def normalise_rows(x: Tensor) -> Tensor:
+    return (x.abs() / x.abs().sum(1, keepdim=True)).contiguous()
+
+
+@normalise_rows.samples
+def _(make: Make) -> Iterator[Tensor]:
+    yield make.randn(64, 1000)
+    yield make.randn(16, 33)

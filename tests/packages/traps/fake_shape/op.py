@@ -1,0 +1,35 @@
+"""The fake kernel has the wrong sizes: the operator learned keepdim, its fake kernel did not."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_fake_shape")
+
+
+@library.op
+def row_sums(x: Tensor) -> Tensor:
+    return x.sum(1, keepdim=True)
+
+
+@row_sums.fake
+def _(x: Tensor) -> Tensor:
+    return x.new_empty(x.shape[0]) if FAULTY else x.new_empty(x.shape[0], 1)
+
+
+@row_sums.samples
+def _(make: Make) -> Iterator[Tensor]:
+    yield make.randn(16, 33)
+    yield make.randn(3, 8)

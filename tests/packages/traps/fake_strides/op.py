@@ -1,0 +1,31 @@
+"""The result does not lie in memory as the fake one: the kernel gives rows, the reference keeps transposed strides."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_fake_strides", sources=["cpu.cpp"])
+
+
+@library.op
+def transpose_scaled(x: Tensor, factor: float) -> Tensor:
+    result = (x * factor).t()
+    return result if FAULTY else result.contiguous()
+
+
+@transpose_scaled.samples
+def _(make: Make) -> Iterator[tuple[Tensor, float]]:
+    yield make.randn(16, 33), 2.5
+    yield make.randn(3, 8), -1.0

@@ -1,0 +1,30 @@
+"""The result shows freed memory: from_blob over a local vector, taken for a copy of it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_freed_memory", sources=["cpu.cpp"], cflags=["-DFAULTY"] if FAULTY else [])
+
+
+@library.op
+def row_sums(x: Tensor) -> Tensor:
+    return x.sum(1)
+
+
+@row_sums.samples
+def _(make: Make) -> Iterator[Tensor]:
+    yield make.randn(16, 33)
+    yield make.randn(3, 8)

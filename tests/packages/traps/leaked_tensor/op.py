@@ -1,0 +1,30 @@
+"""Every result is kept: a list of live tensors, put in while debugging, that nothing is ever taken out of."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_leaked_tensor", sources=["cpu.cpp"], cflags=["-DFAULTY"] if FAULTY else [])
+
+
+@library.op
+def scale(x: Tensor, factor: float) -> Tensor:
+    return (x * factor).contiguous()
+
+
+@scale.samples
+def _(make: Make) -> Iterator[tuple[Tensor, float]]:
+    yield make.randn(16, 33), 2.5
+    yield make.randn(5), -1.0

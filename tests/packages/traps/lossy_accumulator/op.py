@@ -1,0 +1,31 @@
+"""Float64 is summed up in float: the dtype was made a template parameter, the accumulator was forgotten."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_lossy_accumulator", sources=["cpu.cpp"], cflags=["-DFAULTY"] if FAULTY else [])
+
+
+@library.op
+def row_sums(x: Tensor) -> Tensor:
+    return x.sum(1)
+
+
+@row_sums.samples(dtypes=(torch.float32, torch.float64))
+def _(make: Make) -> Iterator[Tensor]:
+    yield make.randn(16, 33)
+    yield make.randn(3, 8)

@@ -1,0 +1,30 @@
+"""NaN is swallowed: `x > 0 ? x : 0` is false for NaN, and so a broken model looks like a quiet one."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_nan_swallowed", sources=["cpu.cpp"], cflags=["-DFAULTY"] if FAULTY else [])
+
+
+@library.op
+def relu(x: Tensor) -> Tensor:
+    return x.relu().contiguous()
+
+
+@relu.samples
+def _(make: Make) -> Iterator[Tensor]:
+    yield make.randn(16, 33)
+    yield make.randn(5)

@@ -1,0 +1,30 @@
+"""The first batch size is kept: a static constant is computed once, and training never changes the batch size."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_second_batch_size", sources=["cpu.cpp"], cflags=["-DFAULTY"] if FAULTY else [])
+
+
+@library.op
+def batch_mean(x: Tensor) -> Tensor:
+    return x.mean(0)
+
+
+@batch_mean.samples
+def _(make: Make) -> Iterator[Tensor]:
+    yield make.randn(16, 33)
+    yield make.randn(16, 5)

@@ -1,0 +1,33 @@
+"""An absent gradient is taken for given: whoever wrote the backward always used both results in the loss."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_undefined_gradient", sources=["cpu.cpp"], cflags=["-DFAULTY"] if FAULTY else [])
+
+
+@library.op
+def sine_cosine(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.sin(), x.cos()
+
+
+@sine_cosine.samples
+def _(make: Make) -> Iterator[Tensor]:
+    yield make.randn(33)
+    yield make.randn(5)
+
+
+sine_cosine.backward()

@@ -1,0 +1,30 @@
+"""The last row is never written: a loop bound left over from a version that looked at the next row too."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_uninitialised_row", sources=["cpu.cpp"], cflags=["-DFAULTY"] if FAULTY else [])
+
+
+@library.op
+def double_rows(x: Tensor) -> Tensor:
+    return (x * 2).contiguous()
+
+
+@double_rows.samples
+def _(make: Make) -> Iterator[Tensor]:
+    yield make.randn(16, 33)
+    yield make.randn(1, 5)

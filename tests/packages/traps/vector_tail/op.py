@@ -1,0 +1,30 @@
+"""Off by one after a loop of eight: the scalar loop stops one early, and sizes like 32 and 64 never enter it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_vector_tail", sources=["cpu.cpp"], cflags=["-DFAULTY"] if FAULTY else [])
+
+
+@library.op
+def row_sums(x: Tensor) -> Tensor:
+    return x.sum(1)
+
+
+@row_sums.samples
+def _(make: Make) -> Iterator[Tensor]:
+    yield make.randn(16, 64)
+    yield make.randn(3, 8)
