@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence  # noqa: TC003 - the schema is read from the annotations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
 import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make, Sample
 
 library = opwright.Library("opencv", sources=["cpu.cpp"], packages=["opencv4"])
 
@@ -38,7 +43,9 @@ class Grid(NamedTuple):
     y_fraction: Tensor
 
 
-@library.op
+# The warp has no gradient: positions are rounded, and so are constant almost everywhere.
+# OpenCV interpolates uint8 in fixed point: one grey level.
+@library.op(differentiable=("image",), tolerance={torch.uint8: 1})
 def warp_perspective(
     image: Tensor,
     warp: Tensor,
@@ -109,6 +116,27 @@ def warp_perspective(
     if image.dim() == 2:  # noqa: PLR2004 - (H, W)
         return result[0, ..., 0]
     return result if image.dim() == 4 else result[0]  # noqa: PLR2004 - a batch
+
+
+@warp_perspective.samples(dtypes=(torch.float64,))
+def _(make: Make) -> Iterator[Sample]:
+    """Photographs, then every way to look at a small picture."""
+    slanted = torch.tensor([[0.9, -0.2, 30.0], [0.1, 1.1, -20.0], [0.0005, -0.0003, 1.0]])
+    yield make.call(make.photograph("astronaut"), slanted, 300, 400)
+    yield make.call(make.photograph("camera"), slanted, 256, 256, "cubic", border_mode="reflect_101")
+    portrait = make.photograph("astronaut")[100:200, 150:250]
+    yield make.call(portrait, slanted.double(), 90, 120, "lanczos", True, "replicate")  # noqa: FBT003 - a flag
+    yield make.call(portrait, slanted, 90, 120, "nearest", border_value=[255.0, 128.0, 0.0])
+
+    rows, columns = make.size(11), make.size(17)
+    tilted = torch.tensor([[1.2, 0.1, -2.0], [-0.1, 0.8, 1.5], [0.01, -0.02, 1.0]])
+    yield make.call(make.rand(rows, columns), tilted, 9, 13)
+    yield make.call(make.rand(rows, columns, 3), tilted, 9, 13, "cubic", border_mode="wrap")
+    yield make.call(make.randint(-500, 500, rows, columns, dtype=torch.int16), tilted, 9, 13, border_mode="reflect")
+    batch = make.size(2)
+    shift = torch.eye(3).repeat(batch, 1, 1)
+    shift[:, 0, 2] = torch.arange(batch) + 0.25
+    yield make.call(make.rand(batch, rows, columns, 2), shift, 7, 8, inverse_map=True)
 
 
 def _grid(warp: Tensor, height: int, width: int, steps: int, inverse_map: bool) -> Grid:  # noqa: FBT001 - private

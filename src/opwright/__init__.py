@@ -18,6 +18,7 @@ from opwright.spec import Library, Op
 if TYPE_CHECKING:
     from opwright.builder.cmake import cmake_prefix_path
     from opwright.builder.library import build
+    from opwright.checker.check import check
     from opwright.loader.jit import load, load_inline
     from opwright.loader.open import open  # noqa: A004  the public name: opwright.open
     from opwright.toolchain.flags import include_path
@@ -35,6 +36,7 @@ __all__ = [
     "ToolchainError",
     "__version__",
     "build",
+    "check",
     "cmake_prefix_path",
     "include_path",
     "load",
@@ -45,6 +47,7 @@ __all__ = [
 # Found when first asked for: describing operators must not cost the import of torch.
 _HOMES = {
     "build": "opwright.builder.library",
+    "check": "opwright.checker.check",
     "cmake_prefix_path": "opwright.builder.cmake",
     "include_path": "opwright.toolchain.flags",
     "load": "opwright.loader.jit",

@@ -21,6 +21,7 @@ PUBLIC = {
     "ToolchainError",
     "__version__",
     "build",
+    "check",
     "cmake_prefix_path",
     "include_path",
     "load",

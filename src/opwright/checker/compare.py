@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,6 +15,8 @@ from opwright.checker.verdict import Failure
 from opwright.spec import derive
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opwright.checker.subject import Subject
 
 # Relative and absolute: those of torch.testing.assert_close, but for float64, where its 1e-7 would let computation in
@@ -104,12 +107,12 @@ def judge(subject: Subject, case: Case, results: list[Any]) -> Failure | None:
     for at, (result, own, precise) in enumerate(zip(results, wanted.own, wanted.precise, strict=True)):
         which = f"result {at}: " if len(results) > 1 else ""
         if isinstance(own, (list, tuple)):
-            pairs = list(zip(result, own, precise, strict=False))
-            found = next((wrong for pair in pairs if (wrong := differs(*pair))), None)
+            trios = zip(result, own, precise, strict=False)
+            found = next((wrong for trio in trios if (wrong := differs(*trio, subject.op.tolerance))), None)
             if len(result) != len(own):
                 found = Difference("type", f"{len(result)} tensors", f"{len(own)} tensors")
         else:
-            found = differs(result, own, precise)
+            found = differs(result, own, precise, subject.op.tolerance)
         if found:
             return Failure(_kind(case, found), case.name, code, got=which + found.got, expected=which + found.expected)
     return None
@@ -119,6 +122,8 @@ def _kind(case: Case, found: Difference) -> Kind:
     """What a difference means, given what the case varies."""
     if found.sort == "type" and case.family not in _BAD:
         return Kind.RESULT_TYPE
+    if case.family is Family.DTYPE and case.claimed:
+        return Kind.WRONG_RESULT  # the kernel knows the dtype: it computes wrongly with it
     if found.sort == "tail" and case.family in (Family.SAMPLE, Family.SIZE):
         return Kind.TAIL
     return _KINDS[case.family]
@@ -139,7 +144,12 @@ class Difference:
     expected: str
 
 
-def differs(result: Any, own: Any, precise: Any) -> Difference | None:  # noqa: ANN401  whatever operators return
+def differs(
+    result: Any,  # noqa: ANN401  whatever operators return
+    own: Any,  # noqa: ANN401  likewise
+    precise: Any,  # noqa: ANN401  likewise
+    tolerance: Mapping[torch.dtype, float] = MappingProxyType({}),
+) -> Difference | None:
     """How `result` differs from the reference's `own` and the oracle's `precise` one; None where it does not."""
     if not isinstance(own, Tensor):
         # None is a gradient that nobody wants; to give one all the same is a waste, not a fault.
@@ -149,7 +159,9 @@ def differs(result: Any, own: Any, precise: Any) -> Difference | None:  # noqa: 
         return Difference("type", repr(result), described(own))
     if result.shape != own.shape or result.dtype != own.dtype or result.device != own.device:
         return Difference("type", described(result), described(own))
-    wrong = ~(_near(result, precise, own, precise) | _near(result, own, own, precise))
+    extra = tolerance.get(result.dtype, 0.0)
+    slack = extra + _own_error(own, precise)
+    wrong = ~(_near(result, precise, slack, extra) | _near(result, own, slack, extra))
     if not bool(wrong.any()):
         return None
     return _difference(result, precise, wrong)
@@ -169,17 +181,26 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
 
 
-def _near(result: Tensor, wanted: Tensor, own: Tensor, precise: Tensor) -> Tensor:
-    """Where `result` is as near to `wanted` as its dtype, and the reference's own error, allow."""
-    if result.dtype not in _TOLERANCES:
-        return result == wanted.to(result.dtype)
-    rtol, atol = _TOLERANCES[result.dtype]
+def _near(result: Tensor, wanted: Tensor, slack: float, extra: float) -> Tensor:
+    """Where `result` is as near to `wanted` as its dtype, the reference's own error and the author allow."""
     wide = torch.complex128 if result.is_complex() else torch.float64
+    if result.dtype not in _TOLERANCES:
+        exact = result == wanted.to(result.dtype)
+        return exact | ((result.to(wide) - wanted.to(wide)).abs() <= extra) if extra else exact
+    rtol, atol = _TOLERANCES[result.dtype]
     # What does not fit into the dtype is its infinity there.
-    value, goal = result.to(wide), wanted.to(result.dtype).to(wide)
+    goal = wanted.to(result.dtype).to(wide)
+    return torch.isclose(result.to(wide), goal, rtol=rtol, atol=atol + slack, equal_nan=True)
+
+
+def _own_error(own: Tensor, precise: Tensor) -> float:
+    """How far the reference may lie from the oracle: several times as far as it does in its own dtype."""
+    if own.dtype not in _TOLERANCES:
+        return 0.0
+    wide = torch.complex128 if own.is_complex() else torch.float64
     error = (own.to(wide) - precise.to(wide)).abs()
-    slack = _SLACK * float(error[error.isfinite()].max()) if bool(error.isfinite().any()) else 0.0
-    return torch.isclose(value, goal, rtol=rtol, atol=atol + slack, equal_nan=True)
+    finite = error[error.isfinite()]
+    return _SLACK * float(finite.max()) if finite.numel() else 0.0
 
 
 def _difference(result: Tensor, precise: Tensor, wrong: Tensor) -> Difference:

@@ -97,9 +97,9 @@ def check_with_opcheck(subject: Subject, recorder: Recorder) -> None:
         if not recorder.begin(f"{case.name}: torch.library.opcheck", call):
             continue
         arguments = case.fresh()
-        for name in subject.requires_grad:
+        for name in set(subject.floating(case)) & set(subject.op.differentiable):
             for tensor in derive.tensors(arguments[name]):
-                tensor.requires_grad_()
+                tensor.requires_grad_(tensor.is_floating_point())
         positional, keywords = subject.op.spread(arguments)
         try:
             torch.library.opcheck(subject.overload, tuple(positional), keywords, test_utils=tests)

@@ -103,12 +103,18 @@ class Subject:
         """Lines of Python that make the call of `case`."""
         return call_code(self, case)
 
+    def floating(self, case: Case) -> list[str]:
+        """The arguments of `case` that autograd could follow: floating ones, in a call with a floating result."""
+        expected = self.expected(case)
+        if expected.refusal or not any(map(Tensor.is_floating_point, derive.tensors(list(expected.own)))):
+            return []
+        return [
+            name
+            for name, value in case.arguments.items()
+            if any(map(Tensor.is_floating_point, derive.tensors([value])))
+        ]
+
     @property
     def requires_grad(self) -> list[str]:
         """The arguments of the first sample that have a gradient: differentiable, and floating."""
-        arguments = self.samples[0].arguments
-        return [
-            name
-            for name in self.op.differentiable
-            if any(map(Tensor.is_floating_point, derive.tensors(arguments[name])))
-        ]
+        return [name for name in self.floating(self.samples[0]) if name in self.op.differentiable]

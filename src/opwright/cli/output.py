@@ -33,12 +33,22 @@ def write_json(target: str, result: dict[str, Any]) -> None:
     Raises:
         OpwrightError: the file cannot be written.
     """
-    text = json.dumps(result, indent=2) + "\n"
+    write_text("--json", target, json.dumps(result, indent=2) + "\n")
+
+
+def write_text(option: str, target: str, text: str) -> None:
+    """Write what `option` asks for to the file `target`, or to standard output for `-`.
+
+    Raises:
+        OpwrightError: the file cannot be written.
+    """
     if target == "-":
         typer.echo(text, nl=False)
         return
     try:
         Path(target).write_text(text)
     except OSError as error:
-        msg = f"--json {target} cannot be written: {error.strerror}. Name a file in a folder that exists, or - for here"
+        msg = (
+            f"{option} {target} cannot be written: {error.strerror}. Name a file in a folder that exists, or - for here"
+        )
         raise OpwrightError(msg) from error

@@ -3,6 +3,7 @@
 # Gives
 #   opwright_add_library(TARGET FOLDER)              see opwrightAddLibrary.cmake
 #   opwright::torch       that Python's PyTorch, for programs that load models: see opwrightTorch.cmake
+#   opwright::autograd    native gradients for such programs: see opwrightAutograd.cmake
 #   OPWRIGHT_PYTHON       the Python that has opwright; name one with -DOPWRIGHT_PYTHON=... where it is not found
 #   OPWRIGHT_INCLUDE_DIR  the folder that holds opwright/op.h
 #   OPWRIGHT_TORCH_DIR    the folder of that Python's PyTorch
@@ -62,4 +63,5 @@ set(OPWRIGHT_TORCH_DIR "${_opwright_torch}" CACHE INTERNAL "The folder of the Py
 list(APPEND CMAKE_PREFIX_PATH "${_opwright_torch}")
 
 include("${CMAKE_CURRENT_LIST_DIR}/opwrightTorch.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/opwrightAutograd.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/opwrightAddLibrary.cmake")

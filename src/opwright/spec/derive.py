@@ -155,7 +155,7 @@ def _as_results(
     for name, gradient, asked in zip(op.differentiable, found, wanted, strict=True):
         argument = arguments[name]
         if name in lists:
-            pairs = zip(argument, gradient, strict=True) if asked and argument is not None else ()
+            pairs = zip(argument, gradient, strict=True) if asked else ()
             results.append([element(*pair) for pair in pairs])
         else:
             there = asked and gradient is not None and has_gradient(argument)

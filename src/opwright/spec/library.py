@@ -11,7 +11,9 @@ from opwright.errors import SpecError
 from opwright.spec.op import Op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    import torch
 
 SOURCE_SUFFIXES = frozenset({".cpp", ".cc", ".cxx", ".c++", ".cu"})
 # PyTorch's own namespaces: an operator there would shadow, or be shadowed by, a built-in one.
@@ -74,7 +76,13 @@ class Library:
     def op(self, reference: Callable[..., Any], /) -> Op: ...
     @overload
     def op(
-        self, /, *, mutates: Sequence[str] = (), differentiable: Sequence[str] | None = None, vmap: bool = False
+        self,
+        /,
+        *,
+        mutates: Sequence[str] = (),
+        differentiable: Sequence[str] | None = None,
+        vmap: bool = False,
+        tolerance: Mapping[torch.dtype, float] | None = None,
     ) -> Callable[[Callable[..., Any]], Op]: ...
     def op(
         self,
@@ -84,6 +92,7 @@ class Library:
         mutates: Sequence[str] = (),
         differentiable: Sequence[str] | None = None,
         vmap: bool = False,
+        tolerance: Mapping[torch.dtype, float] | None = None,
     ) -> Op | Callable[[Callable[..., Any]], Op]:
         """Describe an operator by its reference: a typed, documented, plain PyTorch function.
 
@@ -92,6 +101,8 @@ class Library:
             mutates: the names of the tensors that the operator writes to.
             differentiable: the names of the tensors that have a gradient; by default all that are floating.
             vmap: claim that `torch.vmap` over the operator works.
+            tolerance: by dtype, how far a result may lie from the reference, beside what rounding allows: 1 for
+                integers that are rounded from something that the kernel computes in fewer bits.
 
         Raises:
             SpecError: an operator of that name is described already.
@@ -104,6 +115,7 @@ class Library:
                 mutates=_listed(mutates, "mutates"),
                 differentiable=None if differentiable is None else _listed(differentiable, "differentiable"),
                 vmap=vmap,
+                tolerance=tolerance,
             )
             self.add(op)
             return op

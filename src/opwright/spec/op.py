@@ -11,7 +11,7 @@ from opwright.spec.samples import Make, Sample, SampleFunction, drawn
 from opwright.spec.schema import Parameter, parameters_of, results_of, schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import torch
 
@@ -30,6 +30,7 @@ class Op:
         reference: the plain PyTorch function that says what the operator computes.
         mutates: the names of the tensors that the operator writes to.
         claims_vmap: whether `torch.vmap` over the operator is claimed to work.
+        tolerance: how far results of a dtype may lie from the oracle, beside what their rounding allows.
         gradient: the native operator that computes its gradient; None where it is derived from the reference.
         dtypes: the dtypes that its samples claim: with these the operator may not refuse them.
         has_own_reference: whether an author wrote the reference; else it is the derivative of another one.
@@ -43,12 +44,14 @@ class Op:
         mutates: Sequence[str] = (),
         differentiable: Sequence[str] | None = None,
         vmap: bool = False,
+        tolerance: Mapping[torch.dtype, float] | None = None,
     ) -> None:
         self.library = library
         self.name = reference.__name__
         self.reference = reference
         self.mutates = tuple(mutates)
         self.claims_vmap = vmap
+        self.tolerance = dict(tolerance or {})
         self.gradient: Backward | None = None
         self.dtypes: tuple[torch.dtype, ...] = ()
         self.has_own_reference = True

@@ -82,10 +82,10 @@ class CheckProgress:
         self._of_thread[threading.get_ident()] = name
         self._running[name] = self._live.add_task(self._running_words(name, ""), total=None)
 
-    def case(self, text: str, done: int, total: int) -> None:
-        """Say which case the cell that this thread began is at, with `done` of `total` behind it."""
+    def case(self, text: str) -> None:
+        """Say which case the cell that this thread began is at."""
         name = self._of_thread[threading.get_ident()]
-        self._live.update(self._running[name], description=self._running_words(name, text), completed=done, total=total)
+        self._live.update(self._running[name], description=self._running_words(name, text))
 
     def end(self, cell: Cell) -> None:
         """Say what became of a cell, one that never began too."""

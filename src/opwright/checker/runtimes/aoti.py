@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.checker.runtimes import model, package
+from opwright.checker.runtimes import lines, model, package
 from opwright.checker.runtimes.steps import Steps
 from opwright.spec import derive
 
@@ -36,19 +36,20 @@ def run(subject: Subject, recorder: Recorder) -> None:
         if made is None:
             return
         path, program, cases = made
-        code = package.package_code(subject, program.case)
+        code = lines.package(subject, program.case)
         load = torch._inductor.aoti_load_package  # noqa: SLF001  documented, under this name
         loaded = steps.do("the package loaded", code, lambda: load(str(path)))
         if loaded is not None:
             for case in cases:
-                _run(steps, case, loaded)
+                if not _run(steps, case, loaded):
+                    return  # what is wrong here is wrong below too, and says nothing more
 
 
-def _run(steps: Steps, case: Case, loaded: Callable[..., Any]) -> None:
+def _run(steps: Steps, case: Case, loaded: Callable[..., Any]) -> bool:
     subject = steps.subject
     arguments = case.fresh()
-    code = package.package_code(subject, case)
-    steps.judge(
+    code = lines.package(subject, case)
+    return steps.judge(
         f"{case.name}, run from the package",
         code,
         case,

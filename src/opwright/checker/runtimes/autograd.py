@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,7 +17,7 @@ from opwright.checker.verdict import Failure
 from opwright.spec import derive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 NAME = "autograd"
 
 _LAYOUTS = 12
+_QUICK_LAYOUTS = 4
 # Finite differences call the operator twice for each number: on so many they are exact, on more they are sampled.
 _EVERY_NUMBER = 64
 _MOST_NUMBERS = 4096
@@ -33,115 +35,112 @@ def why_not(subject: Subject) -> str:
     """Autograd applies where floating tensors go in and come out."""
     if subject.op.mutates:
         return f"it writes to {', '.join(subject.op.mutates)}: no gradient is derived for that"
-    case = subject.samples[0]
-    wanted = subject.expected(case)
-    if not _floating(case.arguments):
-        return "no argument is floating"
-    if not wanted.refusal and not any(tensor.is_floating_point() for tensor in derive.tensors(list(wanted.own))):
-        return "no result is floating"
+    if not any(map(subject.floating, subject.samples)):
+        return "no sample has floating tensors that go in and come out"
     return ""
 
 
-def run(subject: Subject, recorder: Recorder) -> None:
-    """Compare gradients on the samples, then layouts, subsets and higher derivatives."""
-    for case in subject.claimed:
-        _check(subject, recorder, case, "all gradients", _floating(case.arguments))
-        _check_without_recording(subject, recorder, case)
-    case = subject.samples[0]
-    floating = _floating(case.arguments)
-    results = sum(tensor.is_floating_point() for tensor in derive.tensors(list(subject.expected(case).own)))
-    if not recorder.failed:
-        for name in floating if len(floating) > 1 else ():
-            _check(subject, recorder, case, f"the gradient of {name} alone", [name])
-        for used in range(results) if results > 1 else ():
-            _check(subject, recorder, case, f"from result {used} alone", floating, used=used)
-        _check(subject, recorder, case, "the incoming gradient expanded, as sum() gives it", floating, expanded=True)
-        for other in [other for other in subject.varied if other.family in (Family.STRIDES, Family.SIZE, Family.TAIL)][
-            : 4 if subject.options.quick else _LAYOUTS
-        ]:
-            if not subject.expected(other).refusal:
-                _check(subject, recorder, other, "all gradients", _floating(other.arguments))
-    if not recorder.failed:
-        _check_numerically(subject, recorder)
+@dataclass(frozen=True)
+class _Trial:
+    """One way to ask for gradients.
 
-
-def _check(
-    subject: Subject,
-    recorder: Recorder,
-    case: Case,
-    what: str,
-    names: list[str],
-    *,
-    used: int | None = None,
-    expanded: bool = False,
-) -> None:
-    """Compare the gradients of `names` with those of the reference.
-
-    Args:
-        subject: the operator.
-        recorder: where the outcome goes.
+    Attributes:
         case: the call.
         what: what is particular about it, in words.
         names: the arguments that require a gradient.
         used: the one result that is used; None for all.
         expanded: whether the incoming gradients have strides of zero.
     """
-    step = f"{case.name}: {what}"
-    code = _code(subject, case, names)
-    absent = Kind.UNDEFINED_GRADIENT if used is not None else Kind.CRASH
-    if not recorder.begin(step, code, absent):
+
+    case: Case
+    what: str
+    names: list[str]
+    used: int | None = None
+    expanded: bool = False
+
+    @property
+    def step(self) -> str:
+        """The trial in words."""
+        return f"{self.case.name}: {self.what}"
+
+    @property
+    def kind(self) -> Kind:
+        """What a wrong gradient means, given what the trial varies."""
+        if self.used is not None:
+            return Kind.UNDEFINED_GRADIENT
+        if self.expanded or self.case.family is Family.STRIDES:
+            return Kind.STRIDES
+        return Kind.WRONG_GRADIENT
+
+
+def run(subject: Subject, recorder: Recorder) -> None:
+    """Compare gradients on the samples, then layouts, subsets and higher derivatives."""
+    cases = [case for case in subject.claimed if subject.floating(case)]
+    for case in cases:
+        _check(subject, recorder, _Trial(case, "all gradients", subject.floating(case)))
+        _check_without_recording(subject, recorder, case)
+    if not recorder.failed:
+        for trial in _trials(subject, cases[0]):
+            _check(subject, recorder, trial)
+    if not recorder.failed:
+        _check_numerically(subject, recorder)
+
+
+def _trials(subject: Subject, case: Case) -> Iterator[_Trial]:
+    """Subsets of the arguments and of the results, other layouts and sizes."""
+    names = subject.floating(case)
+    if len(names) > 1:
+        yield from (_Trial(case, f"the gradient of {name} alone", [name]) for name in names)
+    results = sum(map(Tensor.is_floating_point, derive.tensors(list(subject.expected(case).own))))
+    if results > 1:
+        yield from (_Trial(case, f"from result {used} alone", names, used=used) for used in range(results))
+    yield _Trial(case, "the incoming gradient expanded, as sum() gives it", names, expanded=True)
+    others = [other for other in subject.varied if other.family in (Family.STRIDES, Family.SIZE, Family.TAIL)]
+    for other in others[: _QUICK_LAYOUTS if subject.options.quick else _LAYOUTS]:
+        if floating := subject.floating(other):
+            yield _Trial(other, "all gradients", floating)
+
+
+def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
+    """Compare the gradients that a trial asks for with those of the reference."""
+    code = _code(subject, trial.case, trial.names)
+    crash = trial.kind if trial.used is not None else Kind.CRASH
+    if not recorder.begin(trial.step, code, crash):
         return
     try:
-        grads = _incoming(subject, case, used, expanded=expanded)
-        goal = _reference_gradients(subject, case, names, grads)
+        grads = _incoming(subject, trial)
+        goal = _reference_gradients(subject, trial, grads)
     except Exception as error:  # noqa: BLE001  the author's reference, which autograd may not be able to follow
         recorder.note(f"the reference has no gradient to compare with ({first_line(error)})")
         return
     try:
         with poisoned():
-            found = _gradients(subject, case, names, grads)
-            again = _gradients(subject, case, names, grads)
+            found = _gradients(subject, trial, grads)
+            # What depends on what memory held shows itself: on the call before, or on the filling of fresh memory.
+            others = [_gradients(subject, trial, grads)]
         with poisoned(on=False):
-            plain = _gradients(subject, case, names, grads)
+            others.append(_gradients(subject, trial, grads))
     except Exception as error:  # noqa: BLE001  whatever the backward raises
-        if case.claimed:
-            kind = absent if used is not None else Kind.RAISES
-            recorder.fail(Failure(kind, step, code, first_line(error), "gradients", detail=str(error)[:2000]))
+        if trial.case.claimed:
+            kind = Kind.RAISES if crash is Kind.CRASH else crash
+            recorder.fail(Failure(kind, trial.step, code, first_line(error), "gradients", detail=str(error)[:2000]))
         else:
             recorder.refused()
         return
     if found is None:
-        _check_missing(subject, recorder, step, code, goal)
+        _check_missing(subject, recorder, trial.step, code, goal)
         return
-    for name in names:
+    for name in trial.names:
+        unsteady = any(_fault(other and other[name], (found[name], found[name])) for other in others)
         fault = _fault(found[name], goal[name])
-        if fault is None and _fault(again[name] if again else None, _pairs(found[name])) is not None:
-            fault = Difference("values", "another gradient when the same call is made again", "the same")
-            recorder.fail(Failure(Kind.GRADIENT_UNINITIALISED, step, code, f"{name}: {fault.got}", fault.expected))
+        if fault is None and unsteady:
+            fault = Difference("values", "another one when the same call is made again", "the same")
+        if fault is not None:
+            wrong = Kind.MISSING_GRADIENT if found[name] is None else trial.kind
+            got, expected = f"the gradient of {name}: {fault.got}", f"of the reference: {fault.expected}"
+            recorder.fail(Failure(Kind.GRADIENT_UNINITIALISED if unsteady else wrong, trial.step, code, got, expected))
             return
-        if fault is None:
-            continue
-        kind = _kind(case, used, expanded=expanded)
-        if found[name] is None:
-            kind = Kind.MISSING_GRADIENT
-        elif _fault(again[name] if again else None, _pairs(found[name])) or _fault(
-            plain[name] if plain else None, _pairs(found[name])
-        ):
-            # It depends on what memory held: on the filling of fresh memory, or on the call before.
-            kind = Kind.GRADIENT_UNINITIALISED
-        recorder.fail(
-            Failure(kind, step, code, f"the gradient of {name}: {fault.got}", f"of the reference: {fault.expected}")
-        )
-        return
     recorder.ok()
-
-
-def _kind(case: Case, used: int | None, *, expanded: bool) -> Kind:
-    if used is not None:
-        return Kind.UNDEFINED_GRADIENT
-    if expanded or case.family is Family.STRIDES:
-        return Kind.STRIDES
-    return Kind.WRONG_GRADIENT
 
 
 def _check_missing(
@@ -178,17 +177,11 @@ def _fault(found: Any, goal: tuple[Any, Any]) -> Difference | None:  # noqa: ANN
     return differs(found, own, precise)
 
 
-def _pairs(found: Any) -> tuple[Any, Any]:  # noqa: ANN401  as above
-    return found, found
-
-
-def _gradients(
-    subject: Subject, case: Case, names: Sequence[str], grads: Sequence[Tensor | None]
-) -> dict[str, Any] | None:
+def _gradients(subject: Subject, trial: _Trial, grads: Sequence[Tensor | None]) -> dict[str, Any] | None:
     """The gradients that autograd gives; None where no result requires one."""
-    arguments = case.fresh()
+    arguments = trial.case.fresh()
     leaves: list[Tensor] = []
-    for name in names:
+    for name in trial.names:
         arguments[name] = pytree.tree_map_only(Tensor, lambda tensor: _leaf(tensor, leaves), arguments[name])
     results = derive.tensors(subject.call(arguments))
     pairs = [
@@ -201,7 +194,7 @@ def _gradients(
     return {
         name: pytree.tree_map_only(Tensor, lambda tensor: next(found) if tensor.is_floating_point() else None, value)
         for name, value in arguments.items()
-        if name in names
+        if name in trial.names
     }
 
 
@@ -213,44 +206,42 @@ def _leaf(tensor: Tensor, leaves: list[Tensor]) -> Tensor:
     return leaf
 
 
-def _incoming(subject: Subject, case: Case, used: int | None, *, expanded: bool) -> list[Tensor | None]:
+def _incoming(subject: Subject, trial: _Trial) -> list[Tensor | None]:
     """An incoming gradient for each tensor that the operator returns; None for those that are integers or not used."""
     generator = torch.Generator().manual_seed(subject.options.seed)
     grads: list[Tensor | None] = []
     number = 0
-    for result in derive.tensors(list(subject.expected(case).own)):
+    for result in derive.tensors(list(subject.expected(trial.case).own)):
         if not result.is_floating_point():
             grads.append(None)
             continue
-        drawn = torch.randn(() if expanded else result.shape, generator=generator, dtype=torch.float64)
-        grads.append(drawn.to(result).expand(result.shape) if used in (None, number) else None)
+        drawn = torch.randn(() if trial.expanded else result.shape, generator=generator, dtype=torch.float64)
+        grads.append(drawn.to(result).expand(result.shape) if trial.used in (None, number) else None)
         number += 1
     return grads
 
 
-def _reference_gradients(
-    subject: Subject, case: Case, names: Sequence[str], grads: Sequence[Tensor | None]
-) -> dict[str, tuple[Any, Any]]:
-    """The reference's gradients of `names`: (in the arguments' dtypes, in float64)."""
+def _reference_gradients(subject: Subject, trial: _Trial, grads: Sequence[Tensor | None]) -> dict[str, tuple[Any, Any]]:
+    """The reference's gradients: (in the arguments' dtypes, in float64) for each argument."""
 
     def of(convert: Callable[[Tensor], Tensor]) -> dict[str, Any]:
-        arguments = pytree.tree_map_only(Tensor, convert, case.fresh())
+        arguments = pytree.tree_map_only(Tensor, convert, trial.case.fresh())
         incoming = [None if grad is None else convert(grad) for grad in grads]
-        return derive.reference_gradients(subject.op, arguments, incoming, names)
+        return derive.reference_gradients(subject.op, arguments, incoming, trial.names)
 
     own = of(lambda tensor: tensor)
     try:
         precise = of(lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
     except Exception:  # noqa: BLE001  a reference that does not take float64 speaks for itself in its own dtype
         precise = own
-    return {name: (own[name], precise[name]) for name in names}
+    return {name: (own[name], precise[name]) for name in trial.names}
 
 
 def _check_without_recording(subject: Subject, recorder: Recorder, case: Case) -> None:
     """Under no_grad and inference_mode results are the same, and require nothing."""
     for mode in (torch.no_grad, torch.inference_mode):
         step = f"{case.name}: under {mode.__name__}"
-        code = _code(subject, case, _floating(case.arguments))
+        code = _code(subject, case, subject.floating(case))
         if not recorder.begin(step, code):
             continue
         try:
@@ -272,14 +263,14 @@ def _check_without_recording(subject: Subject, recorder: Recorder, case: Case) -
 
 
 def _check_numerically(subject: Subject, recorder: Recorder) -> None:
-    """Compare with finite differences (gradcheck, gradgradcheck) in float64, on the smallest call that the operator takes."""
+    """Compare with finite differences (gradcheck, gradgradcheck), in float64, on the smallest call that it takes."""
     case = _smallest_in_float64(subject)
     if case is None:
         recorder.note(
             "it does not take float64: gradients are compared with the reference's alone, not with finite differences"
         )
         return
-    names = [name for name in _floating(case.arguments) if name in subject.op.differentiable]
+    names = [name for name in subject.floating(case) if name in subject.op.differentiable]
     arguments = case.fresh()
     flat, shape = pytree.tree_flatten([arguments[name] for name in names])
     leaves = [leaf.requires_grad_() for leaf in flat if isinstance(leaf, Tensor) and leaf.is_floating_point()]
@@ -326,18 +317,14 @@ def _smallest_in_float64(subject: Subject) -> Case | None:
             Tensor, lambda tensor: tensor.double() if tensor.is_floating_point() else tensor, case.arguments
         )
         in_float64 = Case(f"{case.name} in float64", Family.DTYPE, wide)
-        if subject.expected(in_float64).refusal:
+        if not subject.floating(in_float64):
             continue
         try:
             subject.call(in_float64.fresh())
-        except Exception:  # noqa: BLE001  this one is refused; a larger one may not be
+        except Exception:  # noqa: BLE001, S112  this one is refused; a larger one may not be
             continue
         return in_float64
     return None
-
-
-def _floating(arguments: dict[str, Any]) -> list[str]:
-    return [name for name, value in arguments.items() if any(map(Tensor.is_floating_point, derive.tensors([value])))]
 
 
 def _code(subject: Subject, case: Case, names: Sequence[str]) -> str:

@@ -9,10 +9,10 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import graphs, model
+from opwright.checker.runtimes import graphs, lines, model
 from opwright.checker.runtimes.fake import check_fake
-from opwright.checker.runtimes.gradients import check_gradients, requiring_grad
-from opwright.checker.runtimes.steps import Steps, runtime_code
+from opwright.checker.runtimes.gradients import check_gradients, has_gradient, requiring_grad
+from opwright.checker.runtimes.steps import Steps
 from opwright.checker.verdict import Failure
 from opwright.errors import ToolchainError
 from opwright.toolchain.compiler import find_cxx
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 NAME = "compile"
 
-# Each takes seconds of a C++ compiler.
+# Each takes seconds: of Python, and those that are compiled to the end of a C++ compiler.
+_MOST_GRAPHS = 4
 _MOST_COMPILED = 1
 
 
@@ -46,8 +47,11 @@ def run(subject: Subject, recorder: Recorder) -> None:
         if recorder.failed:
             return  # a graph is made with the fake kernel
         groups = graphs.alike([case for case in subject.samples if not subject.expected(case).refusal])
-        for group in groups:
+        for group in groups[:_MOST_GRAPHS]:
             _check_graph(steps, group)
+        if len(groups) > _MOST_COMPILED:
+            told = f"{min(len(groups), _MOST_GRAPHS)} graphs, of which {_MOST_COMPILED} was compiled to the end"
+            recorder.note(f"{told}, for {len(groups)} combinations of constants and dtypes")
         if recorder.failed:
             return
         if subject.options.quick:
@@ -60,8 +64,6 @@ def run(subject: Subject, recorder: Recorder) -> None:
             return
         for group in groups[:_MOST_COMPILED]:
             _check_compiled(steps, [*group, *graphs.other_sizes(subject, group[0])])
-        if len(groups) > _MOST_COMPILED:
-            recorder.note(f"compiled to the end for {group[0].name}, as a graph for all samples")
 
 
 def _check_graph(steps: Steps, group: Sequence[Case]) -> None:
@@ -95,14 +97,16 @@ def _check_compiled(steps: Steps, cases: Sequence[Case]) -> None:
     for case in cases:
         if not case.claimed and not _accepts(steps, case):
             continue
-        _run(steps, f"{case.name}, compiled", case, function)
-        if subject.requires_grad:
+        if not _run(steps, f"{case.name}, compiled", case, function):
+            return
+        if has_gradient(subject):
             step = f"{case.name}, compiled, the backward"
 
             def forward(arguments: dict[str, Any]) -> list[Any]:
                 return model.outcome(subject, function(**arguments), arguments)
 
-            check_gradients(steps, step, _code(subject, case), case, forward)
+            code = lines.trained(subject, case, _code(subject, case))
+            check_gradients(steps, step, code, case, forward)
 
 
 def _accepts(steps: Steps, case: Case) -> bool:
@@ -122,14 +126,14 @@ def _compiled(subject: Subject, backend: Any) -> Any:  # noqa: ANN401  torch's n
     return torch.compile(model.between(subject), fullgraph=True, dynamic=True, backend=backend)
 
 
-def _run(steps: Steps, step: str, case: Case, function: Any) -> None:  # noqa: ANN401  what torch.compile gives
+def _run(steps: Steps, step: str, case: Case, function: Any) -> bool:  # noqa: ANN401  what torch.compile gives
     subject = steps.subject
     # With gradients where there are any: the graph that trains computes the results too.
-    arguments = requiring_grad(subject, case) if subject.requires_grad and torch.is_grad_enabled() else case.fresh()
-    steps.judge(
+    arguments = requiring_grad(subject, case) if has_gradient(subject) and torch.is_grad_enabled() else case.fresh()
+    return steps.judge(
         step, _code(subject, case), case, lambda: model.outcome(subject, function(**arguments), arguments)
     )
 
 
 def _code(subject: Subject, case: Case) -> str:
-    return runtime_code(subject, case, lambda call: f"torch.compile(lambda: {call}, fullgraph=True, dynamic=True)()")
+    return lines.instead(subject, case, lambda call: f"torch.compile(lambda: {call}, fullgraph=True, dynamic=True)()")

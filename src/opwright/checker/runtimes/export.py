@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import exported, graphs, model
+from opwright.checker.runtimes import exported, graphs, lines, model
 from opwright.checker.runtimes.steps import Steps
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
@@ -47,26 +47,28 @@ def run(subject: Subject, recorder: Recorder) -> None:
 
 def _check(steps: Steps, program: Exported, number: int) -> None:
     subject, case = steps.subject, program.case
-    code = exported.export_code(subject, case)
+    code = lines.export(subject, case)
     _check_holds(steps, f"{case.name}, exported", code, program.program)
     module = program.program.module()
     for other in exported.served(steps, program, NAME):
-        _run(steps, f"{other.name}, run from the program of {case.name}", other, module)
+        if not _run(steps, f"{other.name}, run from the program of {case.name}", other, module):
+            return  # what is wrong here is wrong below too, and says nothing more
     path = exported.program_path(subject, number)
     loaded = steps.do(f"{case.name}, loaded", code, lambda: torch.export.load(path).module())
     if loaded is not None:
         _run(steps, f"{case.name}, run from the loaded program", case, loaded)
-    decomposed = steps.do(f"{case.name}, decomposed", code, program.program.run_decompositions)
+    decomposed_code = lines.export(subject, case, "program.run_decompositions().module()({})")
+    decomposed = steps.do(f"{case.name}, decomposed", decomposed_code, program.program.run_decompositions)
     if decomposed is not None:
-        _check_holds(steps, f"{case.name}, decomposed", f"{code}.run_decompositions()", decomposed)
+        _check_holds(steps, f"{case.name}, decomposed", decomposed_code, decomposed)
         _run(steps, f"{case.name}, run from the decomposed program", case, decomposed.module())
 
 
-def _run(steps: Steps, step: str, case: Case, module: Callable[..., Any]) -> None:
+def _run(steps: Steps, step: str, case: Case, module: Callable[..., Any]) -> bool:
     subject = steps.subject
     arguments = case.fresh()
-    code = f"{exported.export_code(subject, case)}.module()"
-    steps.judge(step, code, case, lambda: model.outcome(subject, module(*derive.tensors(arguments)), arguments))
+    code = lines.export(subject, case)
+    return steps.judge(step, code, case, lambda: model.outcome(subject, module(*derive.tensors(arguments)), arguments))
 
 
 def _check_holds(steps: Steps, step: str, code: str, program: torch.export.ExportedProgram) -> None:

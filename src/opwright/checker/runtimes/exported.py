@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
 from torch.export import Dim
 from torch.utils import _pytree as pytree
 
-from opwright.checker.runtimes import graphs, model
-from opwright.checker.runtimes.steps import Steps, runtime_code
+from opwright.checker.runtimes import graphs, lines, model
+from opwright.checker.runtimes.steps import Steps
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def exported(steps: Steps, group: list[Case], number: int) -> Exported | None:
         program = torch.export.load(path)
     else:
         step = f"{case.name}, exported"
-        made = steps.do(step, export_code(subject, case), lambda: _export(subject, case, number, path))
+        made = steps.do(step, lines.export(subject, case), lambda: _export(subject, case, number, path))
         if made is None:
             return None
         program = made
@@ -97,24 +96,6 @@ def served(steps: Steps, exported: Exported, runtime: str) -> list[Case]:
     return cases
 
 
-def export_code(subject: Subject, case: Case) -> str:
-    """Lines of Python that export the call of `case`."""
-    names = ", ".join(name for name, value in case.arguments.items() if isinstance(value, Tensor))
-
-    def written(call: str) -> str:
-        taken = f"({names},)" if names else "()"
-        sizes = ", ".join(_sizes_code(value) for value in case.arguments.values() if isinstance(value, Tensor))
-        lines = [
-            "class Model(torch.nn.Module):",
-            f"    def forward(self{', ' if names else ''}{names}):",
-            f"        return {call}",
-            f"program = torch.export.export(Model(), {taken}, dynamic_shapes=({sizes}{',' if sizes else ''}))",
-        ]
-        return "\n".join(lines)
-
-    return runtime_code(subject, case, written)
-
-
 def has_infinities(case: Case) -> bool:
     """Whether a number among the arguments, outside of tensors, is infinite or NaN."""
     return any(isinstance(leaf, float) and not math.isfinite(leaf) for leaf in pytree.tree_leaves(case.arguments))
@@ -130,7 +111,3 @@ def _export(subject: Subject, case: Case, number: int, path: Path) -> torch.expo
     torch.export.save(program, part)
     part.rename(path)
     return program
-
-
-def _sizes_code(tensor: Any) -> str:  # noqa: ANN401  checked by the caller
-    return f"{{{', '.join(f'{at}: torch.export.Dim.AUTO' for at, size in enumerate(tensor.shape) if size > 1)}}}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
@@ -21,6 +20,12 @@ if TYPE_CHECKING:
     from opwright.checker.case import Case
     from opwright.checker.runtimes.steps import Steps
     from opwright.checker.subject import Subject
+
+
+def has_gradient(subject: Subject) -> bool:
+    """Whether the samples have gradients: floating arguments that may have one, and a floating result."""
+    results = derive.tensors(list(subject.expected(subject.samples[0]).own))
+    return bool(subject.requires_grad) and any(map(Tensor.is_floating_point, results))
 
 
 def requiring_grad(subject: Subject, case: Case) -> dict[str, Any]:

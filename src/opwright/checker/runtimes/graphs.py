@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 from torch.fx import GraphModule
 from torch.utils import _pytree as pytree
@@ -40,7 +41,9 @@ def other_sizes(subject: Subject, case: Case) -> list[Case]:
         and all(size >= _FEWEST for tensor in derive.tensors(other.arguments) for size in tensor.shape)
         and not subject.expected(other).refusal
     ]
-    return sorted(found, key=lambda other: sum(tensor.numel() for tensor in derive.tensors(other.arguments)))[:_MOST_SIZES]
+    return sorted(found, key=lambda other: sum(tensor.numel() for tensor in derive.tensors(other.arguments)))[
+        :_MOST_SIZES
+    ]
 
 
 def holds(subject: Subject, graph: GraphModule) -> bool:
@@ -51,6 +54,12 @@ def holds(subject: Subject, graph: GraphModule) -> bool:
         if isinstance(module, GraphModule)
         for node in module.graph.nodes
     )
+
+
+def records(subject: Subject, module: torch.jit.ScriptModule) -> bool:
+    """Whether TorchScript's graph of a model calls the operator."""
+    graph: Any = module.inlined_graph
+    return bool(graph.findAllNodes(subject.op.qualified_name))
 
 
 def _key(case: Case) -> str:

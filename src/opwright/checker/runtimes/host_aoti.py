@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.checker.runtimes import package, without_python
+from opwright.checker.runtimes import lines, package, without_python
 from opwright.checker.runtimes.steps import Steps
 from opwright.checker.runtimes.without_python import Question
 from opwright.spec import derive
 
 if TYPE_CHECKING:
+    from opwright.checker.case import Case
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
@@ -38,9 +39,15 @@ def run(subject: Subject, recorder: Recorder) -> None:
             Question(
                 f"{case.name}, run from the package",
                 case,
-                package.package_code(subject, case),
+                _code(subject, case),
                 tuple(derive.tensors(case.fresh())),
             )
             for case in cases
         ]
         without_python.ask(steps, program, path, questions, without_python.libraries(subject))
+
+
+def _code(subject: Subject, case: Case) -> str:
+    given = lines.holders(case.arguments)
+    compiled = "torch._inductor.aoti_compile_and_package(program)"
+    return lines.in_host(subject, lines.export(subject, case), compiled, given, with_gradients=False)

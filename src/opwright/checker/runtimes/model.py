@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from opwright.checker.code import value_code
 from opwright.spec import derive
@@ -143,6 +144,13 @@ def outcome(subject: Subject, output: Any, arguments: dict[str, Any]) -> list[An
     return [*listed[:count], *(arguments[name] for name in subject.op.mutates)]
 
 
+def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments as a process without Python is given them: enumerators are numbers there."""
+    enumerators = (torch.dtype, torch.layout, torch.memory_format)
+    made: dict[str, Any] = pytree.tree_map_only(enumerators, _number, dict(arguments))
+    return made
+
+
 def flag_name(subject: Subject) -> str:
     """The name of the flag of `whole`, which no argument has."""
     name = "by_name"
@@ -152,11 +160,18 @@ def flag_name(subject: Subject) -> str:
 
 
 def annotation(type_: str) -> str:
-    """A schema's type as an annotation: enumerators are numbers in TorchScript."""
+    """A type of the schema as TorchScript's annotation, to which enumerators are numbers."""
     return re.sub("ScalarType|Layout|MemoryFormat", "int", type_).replace("Device", "device").replace("number", "float")
 
 
+def _number(enumerator: Any) -> int:  # noqa: ANN401  of any of PyTorch's enumerations
+    # TorchScript knows the numbers, and tells them of what it is given.
+    number: int = torch.jit.CompilationUnit("def number(value: int) -> int:\n    return value\n").number(enumerator)
+    return number
+
+
 def by_place(subject: Subject, arguments: Mapping[str, str]) -> str:
+    """The arguments of a call as they are written, given how each of them is."""
     keywords = {parameter.name for parameter in subject.op.parameters if parameter.keyword_only}
     return ", ".join(f"{name}={value}" if name in keywords else value for name, value in arguments.items())
 

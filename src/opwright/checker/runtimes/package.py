@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.checker.runtimes import exported
+from opwright.checker.runtimes import exported, lines
 from opwright.errors import ToolchainError
 from opwright.toolchain.compiler import find_cxx
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from opwright.checker.runtimes.exported import Exported
     from opwright.checker.runtimes.steps import Steps
     from opwright.checker.subject import Subject
+
 
 def why_not(subject: Subject) -> str:
     """Why no package can be compiled; empty if one can."""
@@ -32,7 +33,7 @@ def why_not(subject: Subject) -> str:
 
 
 def packaged(steps: Steps, runtime: str) -> tuple[Path, Exported, list[Case]] | None:
-    """The package of one group of samples, compiled now or before, what it was made of, and the calls that it serves."""
+    """The package of one group of samples, compiled now or before; what it was made of, and what it serves."""
     subject = steps.subject
     number = _chosen(subject)
     if number is None:  # only for the type checker: `why_not` has told it
@@ -46,16 +47,10 @@ def packaged(steps: Steps, runtime: str) -> tuple[Path, Exported, list[Case]] | 
     path = subject.work / f"{subject.op.name}_package.pt2"
     if not path.is_file():
         step = f"{program.case.name}, compiled by AOTInductor"
-        made = steps.do(step, package_code(subject, program.case), lambda: _compile(program, path))
+        made = steps.do(step, lines.package(subject, program.case), lambda: _compile(program, path))
         if made is None:
             return None
     return path, program, exported.served(steps, program, runtime)
-
-
-def package_code(subject: Subject, case: Case) -> str:
-    """Lines of Python that compile the call of `case` into a package and load it."""
-    code = exported.export_code(subject, case)
-    return f"{code}\ntorch._inductor.aoti_load_package(torch._inductor.aoti_compile_and_package(program))"
 
 
 def _chosen(subject: Subject) -> int | None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import model
-from opwright.checker.runtimes.gradients import check_gradients
-from opwright.checker.runtimes.steps import Steps, runtime_code
+from opwright.checker.runtimes import graphs, lines, model
+from opwright.checker.runtimes.gradients import check_gradients, has_gradient
+from opwright.checker.runtimes.steps import Steps
 from opwright.checker.verdict import Failure
 
 if TYPE_CHECKING:
@@ -37,15 +37,14 @@ def run(subject: Subject, recorder: Recorder) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         first = subject.samples[0]
-        call = script_code(subject, first)
+        call = lines.script(subject, first)
         scripted = steps.do("a model compiled to TorchScript", call, lambda: torch.jit.script(model.whole(subject)))
         if scripted is None:
             return
-        if not scripted.inlined_graph.findAllNodes(subject.op.qualified_name):
-            wanted = f"a node {subject.op.qualified_name}"
-            recorder.fail(
-                Failure(Kind.NOT_IN_GRAPH, first.name, call, got=str(scripted.inlined_graph), expected=wanted)
-            )
+        if not graphs.records(subject, scripted):
+            wanted = f"a graph that calls {subject.op.qualified_name}"
+            got = str(scripted.inlined_graph)
+            recorder.fail(Failure(Kind.NOT_IN_GRAPH, first.name, call, got=got, expected=wanted))
         cases = subject.samples if subject.options.quick else subject.claimed
         for case in cases:
             _check(steps, case, scripted)
@@ -55,33 +54,18 @@ def run(subject: Subject, recorder: Recorder) -> None:
             _run(steps, first, loaded, "in the loaded model", by_name=True)
 
 
-def script_code(subject: Subject, case: Case) -> str:
-    """Lines of Python that call `case` in TorchScript."""
-    op = subject.op
-    signature = ", ".join(f"{parameter.name}: {model.annotation(parameter.type)}" for parameter in op.parameters)
-    names = {parameter.name: parameter.name for parameter in op.parameters}
-    body = f"return torch.ops.{subject.library.namespace}.{op.name}({model.by_place(subject, names)})"
-    return runtime_code(
-        subject,
-        case,
-        lambda call: (
-            f'model = torch.jit.CompilationUnit("""\ndef forward({signature}):\n    {body}\n""")\n'
-            f"model.forward{call[call.index('(') :]}"
-        ),
-    )
-
-
 def _check(steps: Steps, case: Case, scripted: torch.jit.ScriptModule) -> None:
     if steps.subject.expected(case).refusal:
         return
     _run(steps, case, scripted, "arguments by name", by_name=True)
     _run(steps, case, scripted, "arguments by place", by_name=False)
-    if steps.subject.requires_grad:
+    if has_gradient(steps.subject):
 
         def call(arguments: dict[str, Any]) -> list[Any]:
             return model.outcome(steps.subject, scripted(*arguments.values(), False), arguments)  # noqa: FBT003  the model's own flag, by place
 
-        check_gradients(steps, f"{case.name}, trained", script_code(steps.subject, case), case, call)
+        code = lines.trained(steps.subject, case, lines.script(steps.subject, case))
+        check_gradients(steps, f"{case.name}, trained", code, case, call)
 
 
 def _run(steps: Steps, case: Case, scripted: torch.jit.ScriptModule, which: str, *, by_name: bool) -> None:
@@ -91,7 +75,7 @@ def _run(steps: Steps, case: Case, scripted: torch.jit.ScriptModule, which: str,
             output = scripted(*arguments.values(), by_name)
         return model.outcome(steps.subject, output, arguments)
 
-    steps.judge(f"{case.name}, {which}", script_code(steps.subject, case), case, call)
+    steps.judge(f"{case.name}, {which}", lines.script(steps.subject, case), case, call)
 
 
 def _round_trip(scripted: torch.jit.ScriptModule, path: Path) -> torch.jit.ScriptModule:

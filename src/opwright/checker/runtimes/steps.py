@@ -21,8 +21,8 @@ T = TypeVar("T")
 _MOST_LINES = 12
 # What PyTorch says of its own limits, and the way around them.
 _ADVICE = {
-    "serialized argument type as_": "AOTInductor writes the default of a torch.dtype, torch.layout or torch.memory_format "
-    "argument as a number, and then does not take it: give the argument no default, or None for one",
+    "serialized argument type as_": "AOTInductor writes the default of a torch.dtype, torch.layout or "
+    "torch.memory_format argument as a number, and then refuses it: give the argument no default, or None for one",
 }
 _LONGEST_LINE = 400
 
@@ -92,18 +92,6 @@ def detail(text: str) -> str:
     told = [line for line in text.strip().splitlines() if line.strip() and "TORCHDYNAMO_VERBOSE" not in line]
     advice = [said for sign, said in _ADVICE.items() if sign in text]
     return "\n".join([*map(_trimmed, told[:_MOST_LINES]), *advice])
-
-
-def runtime_code(subject: Subject, case: Case, written: Callable[[str], str]) -> str:
-    """Lines of Python that call `case` in another way than eager mode's.
-
-    Args:
-        subject: the operator.
-        case: what is called.
-        written: makes the lines of the expression that calls the operator.
-    """
-    before, _, call = subject.code(case).rpartition("\n")
-    return f"{before}\n{written(call)}"
 
 
 def _trimmed(line: str) -> str:

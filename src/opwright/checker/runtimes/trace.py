@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import warnings
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,8 @@ import torch
 
 from opwright.checker import variations
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import model
-from opwright.checker.runtimes.steps import Steps, runtime_code
+from opwright.checker.runtimes import graphs, lines, model
+from opwright.checker.runtimes.steps import Steps
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 NAME = "trace"
 
+# Arguments that PyTorch's tracer has no form for.
+_UNRECORDED = re.compile(r"Device|List\[(?!Tensor|int|float)")
+
 
 def why_not(subject: Subject) -> str:
     """Why nothing can be recorded."""
@@ -30,7 +34,8 @@ def why_not(subject: Subject) -> str:
         return f"a recorded graph gives back tensors alone, and the operator returns {', '.join(others)}"
     if not derive.tensors(subject.samples[0].arguments):
         return "a graph is recorded of tensors, and the operator takes none"
-    return ""
+    unrecorded = [_unrecorded(subject, case) for case in subject.samples]
+    return unrecorded[0] if all(unrecorded) else ""
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
@@ -42,9 +47,19 @@ def run(subject: Subject, recorder: Recorder) -> None:
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         for number, case in enumerate(cases, 1):
-            if not subject.expected(case).refusal:
+            if reason := _unrecorded(subject, case):
+                recorder.note(reason)
+            elif not subject.expected(case).refusal:
                 other = others[number - 1] if number <= len(others) else None
                 _check(steps, case, other, number)
+
+
+def _unrecorded(subject: Subject, case: Case) -> str:
+    """Why the tracer does not take `case`; empty if it does."""
+    for parameter in subject.op.parameters:
+        if case.arguments[parameter.name] is not None and _UNRECORDED.search(parameter.type):
+            return f"torch.jit.trace cannot record an argument {parameter.schema_type} {parameter.name}"
+    return ""
 
 
 def _check(steps: Steps, case: Case, other: Case | None, number: int) -> None:
@@ -55,9 +70,9 @@ def _check(steps: Steps, case: Case, other: Case | None, number: int) -> None:
     traced = steps.do(step, call, lambda: torch.jit.trace(model.fixed(subject, case, number), taken, check_trace=False))
     if traced is None:
         return
-    if not traced.inlined_graph.findAllNodes(subject.op.qualified_name):
-        graph = str(traced.inlined_graph)
-        recorder.fail(Failure(Kind.NOT_IN_GRAPH, step, call, got=graph, expected=f"a node {subject.op.qualified_name}"))
+    if not graphs.records(subject, traced):
+        wanted = f"a graph that calls {subject.op.qualified_name}"
+        recorder.fail(Failure(Kind.NOT_IN_GRAPH, step, call, got=str(traced.inlined_graph), expected=wanted))
     _run(steps, f"{case.name}, run from the graph", call, case, traced)
     if other is not None:
         other = dataclasses.replace(other, name=f"{case.name} with other numbers")
@@ -85,6 +100,5 @@ def _run(steps: Steps, step: str, call: str, case: Case, traced: torch.jit.Scrip
 
 
 def _code(subject: Subject, case: Case) -> str:
-    names = ", ".join(name for name, value in case.arguments.items() if isinstance(value, torch.Tensor))
-    taken = f"({names},)" if names else "()"
-    return runtime_code(subject, case, lambda call: f"torch.jit.trace(lambda {names}: {call}, {taken})({names})")
+    names = ", ".join(lines.holders(case.arguments))
+    return lines.instead(subject, case, lambda call: f"torch.jit.trace(lambda {names}: {call}, ({names},))({names})")

@@ -11,8 +11,8 @@ from torch.utils import _pytree as pytree
 
 from opwright.checker import variations
 from opwright.checker.case import Case, Family
-from opwright.checker.runtimes import model
-from opwright.checker.runtimes.steps import Steps, runtime_code
+from opwright.checker.runtimes import lines, model
+from opwright.checker.runtimes.steps import Steps
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -107,4 +107,4 @@ def _code(subject: Subject, case: Case, in_dims: dict[str, Any]) -> str:
         dims = ", ".join(str(in_dims[name]) for name in names)
         return f"torch.vmap(lambda {', '.join(names)}: {call}, in_dims=({dims},))({', '.join(batches)})"
 
-    return runtime_code(subject, case, written)
+    return lines.instead(subject, case, written)

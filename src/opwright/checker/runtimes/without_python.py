@@ -11,9 +11,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import model
-from opwright.checker.runtimes.gradients import judge_gradients, requiring_grad
-from opwright.checker.runtimes.script import script_code
+from opwright.checker.runtimes import lines, model
+from opwright.checker.runtimes.gradients import has_gradient, judge_gradients, requiring_grad
 from opwright.checker.verdict import Failure
 from opwright.errors import ToolchainError
 from opwright.host.program import build_host
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     from opwright.checker.case import Case
     from opwright.checker.runtimes.steps import Steps
     from opwright.checker.subject import Subject
-    from opwright.host.run import HostRun, Response
+    from opwright.host.exchange import Response
+    from opwright.host.run import HostRun
     from opwright.spec import Op
 
 # All samples together; a hang must not hold up everything else.
@@ -72,7 +72,7 @@ def libraries(subject: Subject) -> list[Path]:
     """What the process opens or is linked with: the operator library, and the bridge that gives it gradients."""
     if subject.path is None:  # only for the type checker: `why_not` has told it
         raise AssertionError
-    return [subject.path, *([build_bridge()] if _has_gradient(subject) else [])]
+    return [subject.path, *([build_bridge()] if _has_native_gradient(subject) else [])]
 
 
 def check_torchscript(steps: Steps, *, linked: bool) -> None:
@@ -83,33 +83,38 @@ def check_torchscript(steps: Steps, *, linked: bool) -> None:
         linked: whether the program is linked with the libraries, or opens them.
     """
     subject = steps.subject
-    if subject.requires_grad and not _has_gradient(subject) and not _is_gradient(subject.op):
+    if has_gradient(subject) and not _has_native_gradient(subject) and not _is_gradient(subject.op):
         steps.recorder.note("no gradient without Python: declare a native backward, and implement it")
     opened = libraries(subject)
     program = host_program(steps, opened if linked else [])
     path = subject.work / f"{subject.op.name}_host.pt"
-    call = script_code(subject, subject.samples[0])
+    call = lines.script(subject, subject.samples[0])
     saved = steps.do("a model saved for the process without Python", call, lambda: _saved(subject, path))
     if program is None or saved is None:
         return
     cases = [case for case in subject.claimed if not subject.expected(case).refusal]
     questions = [
-        Question(f"{case.name}, arguments by {how}", case, script_code(subject, case), (*_plain(case.fresh()), by_name))
+        Question(
+            f"{case.name}, arguments by {how}",
+            case,
+            _code(subject, case),
+            (*model.plain(case.fresh()).values(), by_name),
+        )
         for how, by_name in (("name", True), ("place", False))
         for case in cases
     ]
-    if _has_gradient(subject) and subject.requires_grad:
+    if _has_native_gradient(subject) and has_gradient(subject):
         questions += [
             Question(
                 f"{case.name}, with gradients",
                 case,
-                script_code(subject, case),
-                (*_plain(requiring_grad(subject, case)), True),
+                _code(subject, case, with_gradients=True),
+                (*model.plain(requiring_grad(subject, case)).values(), True),
                 with_gradients=True,
             )
             for case in cases
         ]
-    ask(steps, program, path, questions, [] if linked else opened, backward=_has_gradient(subject))
+    ask(steps, program, path, questions, [] if linked else opened, backward=_has_native_gradient(subject))
 
 
 def host_program(steps: Steps, linked: Sequence[Path] = ()) -> Path | None:
@@ -150,21 +155,23 @@ def ask(
     if done.python_mapped:
         got = "a piece of Python is in the process"
         wanted = "a process without Python: link nothing that needs it"
-        steps.recorder.fail(Failure(Kind.RUNTIME, "the process without Python", _call(questions[0], done), got, wanted))
+        steps.recorder.fail(Failure(Kind.RUNTIME, "the process without Python", questions[0].call, got, wanted))
     for question, response in zip(questions, done.responses, strict=True):
-        _judge(steps, question, response, _call(question, done))
+        _judge(steps, question, response)
 
 
-def _judge(steps: Steps, question: Question, response: Response, call: str) -> None:
+def _judge(steps: Steps, question: Question, response: Response) -> None:
     if response.error:
         steps.recorder.fail(
-            Failure(Kind.RUNTIME, question.step, call, got=response.error, expected="a result, as Python gets one")
+            Failure(
+                Kind.RUNTIME, question.step, question.call, got=response.error, expected="a result, as Python gets one"
+            )
         )
         return
     leaves, shape = list(response.outputs), pytree.tree_structure(list(steps.subject.expected(question.case).own))
     results = pytree.tree_unflatten(leaves, shape) if len(leaves) == shape.num_leaves else leaves
-    if steps.judged(question.step, call, question.case, results) and question.with_gradients:
-        judge_gradients(steps, question.step, call, question.case, list(response.gradients))
+    if steps.judged(question.step, question.call, question.case, results) and question.with_gradients:
+        judge_gradients(steps, question.step, question.call, question.case, list(response.gradients))
 
 
 def _died(steps: Steps, done: HostRun, questions: Sequence[Question]) -> None:
@@ -172,7 +179,7 @@ def _died(steps: Steps, done: HostRun, questions: Sequence[Question]) -> None:
     question = questions[done.request or 0]
     kind = Kind.HANG if done.timed_out else Kind.CRASH if done.signal else Kind.RUNTIME
     step = question.step if done.request is not None else "the process without Python"
-    failure = Failure(kind, step, _call(question, done), got=done.error, expected="a result, as Python gets one")
+    failure = Failure(kind, step, question.call, got=done.error, expected="a result, as Python gets one")
     steps.recorder.fail(dataclasses.replace(failure, detail=done.output.strip()[-2000:]))
 
 
@@ -181,22 +188,15 @@ def _saved(subject: Subject, path: Path) -> Path:
     return path
 
 
-def _call(question: Question, done: HostRun) -> str:
-    return f"{question.call}\n# The same in a process without Python:\n# {done.command}"
+def _code(subject: Subject, case: Case, *, with_gradients: bool = False) -> str:
+    code = lines.script(subject, case)
+    if with_gradients:
+        code = lines.requiring(subject, case, code)
+    given = lines.values(model.plain(case.arguments))
+    return lines.in_host(subject, code, '(model.save("model.pt"), "model.pt")[1]', given, with_gradients=with_gradients)
 
 
-def _plain(arguments: dict[str, Any]) -> tuple[Any, ...]:
-    """Arguments as a process without Python is given them: enumerators are numbers there."""
-    return tuple(pytree.tree_map_only((torch.dtype, torch.layout, torch.memory_format), _number, list(arguments.values())))
-
-
-def _number(enumerator: Any) -> int:  # noqa: ANN401  of any of PyTorch's enumerations
-    # TorchScript knows the numbers, and tells them of what it is given.
-    number: int = torch.jit.CompilationUnit("def number(value: int) -> int:\n    return value\n").number(enumerator)
-    return number
-
-
-def _has_gradient(subject: Subject) -> bool:
+def _has_native_gradient(subject: Subject) -> bool:
     """Whether the gradient is computed by a native operator that has a kernel for the device."""
     gradient = subject.op.gradient
     return bool(subject.library.sources) and gradient is not None and _has_kernel(gradient.op, subject.device)
@@ -208,7 +208,7 @@ def _is_gradient(op: Op) -> bool:
 
 
 def _has_kernel(op: Op, device: str) -> bool:
-    """Whether a kernel for the device, or for all of them, is native: what Python registered, it needs Python to call."""
+    """Whether a kernel for the device, or for every device, is native and not Python's."""
     table = torch._C._dispatch_dump(op.qualified_name)  # noqa: SLF001  the dispatcher's own answer
     keys = f"{device.upper()}|CompositeExplicitAutograd|CompositeImplicitAutograd"
     places = re.findall(rf"^(?:{keys})(?:\[alias\])?: registered at (\S+)", table, flags=re.MULTILINE)

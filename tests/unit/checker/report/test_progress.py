@@ -27,7 +27,7 @@ def checked(console: Console, *, verbose: bool = False, cells: Sequence[Cell] = 
         for cell in cells:
             if cell.status != "not applicable":
                 progress.begin(cell.op, cell.runtime, cell.device)
-                progress.case("x transposed,\n[float32]", 3, 9)
+                progress.case("x transposed,\n[float32]")
             progress.end(cell)
 
 
@@ -69,26 +69,26 @@ def test_a_terminal_shows_what_runs_and_is_clean_afterwards() -> None:
         progress.start([(cell.op, cell.runtime, cell.device) for cell in CELLS])
         progress.end(CELLS[0])
         progress.begin("trap::f", "host-linked", "cpu")
-        progress.case("x transposed,\n[float32]", 3, 9)
+        progress.case("x transposed,\n[float32]")
         ready, done = threading.Event(), threading.Event()
 
         def another() -> None:
             progress.begin("trap::f", "vmap", "cpu")
-            progress.case("x empty", 1, 2)
+            progress.case("x empty")
             ready.set()
             done.wait(10)
 
         thread = threading.Thread(target=another)
         thread.start()
         ready.wait(10)
-        progress.case("x expanded, [float32]", 4, 9)
+        progress.case("x expanded, [float32]")
         progress._live.refresh()
         done.set()
         thread.join()
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
     assert re.search(r"trap: 1 failed .* 1/3 ", text)
-    assert re.search(r"host-linked f  x expanded, \[float32\] .* 4/9 ", text)
-    assert re.search(r"vmap f  x empty .* 1/2 ", text)
+    assert re.search(r"host-linked f  x expanded, \[float32\]", text)
+    assert re.search(r"vmap f  x empty", text)
     assert stream.getvalue().rstrip().endswith("\x1b[2K")
 
 

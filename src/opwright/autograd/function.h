@@ -1,0 +1,220 @@
+// The node that a call leaves in the graph: what it saves on the way forward, and how it calls the backward operator.
+#pragma once
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "functorch.h"
+#include "places.h"
+#include "table.h"
+
+namespace opwright::autograd {
+
+using ::torch::autograd::AutogradContext;
+using ::torch::autograd::variable_list;
+using ::torch::jit::Stack;
+
+// The names under which a context keeps what is no tensor. What is saved is kept under its number in `saves`.
+constexpr const char* gradient_key = "gradient";
+constexpr const char* places_key = "places";    // only where an argument is not one tensor that is there
+constexpr const char* results_key = "results";  // only where a result is undefined
+
+struct Call {
+    Gradient& gradient;
+    const c10::OperatorHandle& op;
+    c10::DispatchKeySet keys;
+    Stack& stack;
+    const std::vector<Place>& places;  // empty where each argument is one tensor that is there
+    FunctorchOutOfSight functorch;
+};
+
+struct Bridge : ::torch::autograd::Function<Bridge> {
+    static variable_list forward(AutogradContext* context, at::TensorList, Call& call) {
+        call.functorch.end();
+        const Gradient& gradient = call.gradient;
+        const std::size_t results = call.op.schema().returns().size();
+        const std::vector<c10::Argument>& arguments = call.op.schema().arguments();
+        const std::size_t base = call.stack.size() - arguments.size();
+        variable_list saved;
+        saved.reserve(gradient.saves.size());
+        for (std::size_t at = 0; at < gradient.saves.size(); ++at) {
+            const std::size_t index = gradient.saves[at].index;
+            if (!gradient.saves[at].is_result) save(*context, at, arguments[index], call.stack[base + index], saved);
+        }
+        {
+            const at::AutoDispatchBelowADInplaceOrView guard;
+            // `apply` has switched it off. Gradients of outer transformations are recorded further down.
+            const c10::AutoGradMode grad_mode(is_in_a_transformation());
+            call.op.redispatchBoxed(call.keys & c10::after_autograd_keyset, &call.stack);
+        }
+        variable_list outputs;
+        outputs.reserve(results);
+        for (std::size_t at = 0; at < results; ++at) {
+            const at::Tensor& result = call.stack[base + at].toTensor();
+            if (result.defined()) outputs.push_back(result);
+        }
+        for (const Saved& save : gradient.saves) {
+            if (save.is_result) saved.push_back(call.stack[base + save.index].toTensor());
+        }
+        if (outputs.size() < results) {
+            std::vector<bool> is_there;
+            for (std::size_t at = 0; at < results; ++at) is_there.push_back(call.stack[base + at].toTensor().defined());
+            context->saved_data[results_key] = packed({{true, is_there}});
+        }
+        context->save_for_backward(std::move(saved));
+        context->saved_data[gradient_key] = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(&gradient));
+        if (!call.places.empty()) context->saved_data[places_key] = packed(call.places);
+        context->set_materialize_grads(false);
+        return outputs;
+    }
+
+    static variable_list backward(AutogradContext* context, const variable_list& incoming) {
+        auto& gradient =
+            *reinterpret_cast<Gradient*>(static_cast<std::intptr_t>(context->saved_data.at(gradient_key).toInt()));
+        const c10::IValue* kept = find(*context, places_key);
+        const std::vector<Place> kept_places = kept ? unpacked(kept->toIntVector()) : std::vector<Place>();
+        const std::vector<Place>& places = kept ? kept_places : gradient.simple_places;
+        bool flows = false;
+        for (const at::Tensor& grad : incoming) flows |= grad.defined();
+        if (!flows) return in_order({}, places, gradient);
+        const c10::OperatorHandle& op = gradient.handle();
+        const auto& parameters = op.schema().arguments();
+        const variable_list saved = context->get_saved_variables();
+        Stack stack;
+        stack.reserve(parameters.size());
+        push_incoming(*context, incoming, stack);
+        push_saved(*context, gradient, saved, parameters, stack);
+        if (gradient.says_wanted) stack.emplace_back(wanted(*context, places));
+        call(op, stack);
+        return in_order(stack, places, gradient);
+    }
+
+  private:
+    static const c10::IValue* find(const AutogradContext& context, const std::string& key) {
+        // Mostly there is nothing but the gradient itself.
+        const auto found = context.saved_data.size() == 1 ? context.saved_data.end() : context.saved_data.find(key);
+        return found == context.saved_data.end() ? nullptr : &found->second;
+    }
+
+    // A list keeps its length in the context, and its tensors among the saved ones; a tensor is just saved.
+    static void save(AutogradContext& context, std::size_t at, const c10::Argument& argument, const c10::IValue& value,
+                     variable_list& tensors) {
+        if (value.isTensor()) {
+            tensors.push_back(value.toTensor());
+        } else if (is_list_of_tensors(argument)) {
+            for_each_tensor(value, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+            context.saved_data[std::to_string(at)] = static_cast<std::int64_t>(value.toListRef().size());
+        } else {
+            context.saved_data[std::to_string(at)] = value;
+        }
+    }
+
+    // None stands for the gradient of a result that nobody used, which the operator takes for zero.
+    static void push_incoming(const AutogradContext& context, const variable_list& incoming, Stack& stack) {
+        const auto push = [&](const at::Tensor& grad) {
+            stack.push_back(grad.defined() ? c10::IValue(grad) : c10::IValue());
+        };
+        const c10::IValue* kept = find(context, results_key);
+        if (kept == nullptr) {
+            for (const at::Tensor& grad : incoming) push(grad);
+            return;
+        }
+        auto next = incoming.begin();
+        for (const bool is_there : unpacked(kept->toIntVector()).at(0).is_there)
+            push(is_there ? *next++ : at::Tensor());
+    }
+
+    static void push_saved(const AutogradContext& context, const Gradient& gradient, const variable_list& saved,
+                           const std::vector<c10::Argument>& parameters, Stack& stack) {
+        // Arguments were saved before the forward ran, results after it.
+        std::size_t of_results = saved.size();
+        for (const Saved& save : gradient.saves) of_results -= save.is_result ? 1 : 0;
+        std::size_t of_arguments = 0;
+        for (std::size_t at = 0; at < gradient.saves.size(); ++at) {
+            if (gradient.saves[at].is_result) {
+                stack.emplace_back(saved[of_results++]);
+                continue;
+            }
+            const c10::IValue* kept = find(context, std::to_string(at));
+            if (kept == nullptr) {
+                stack.emplace_back(saved[of_arguments++]);
+                continue;
+            }
+            const auto* list = parameters[stack.size()].type()->castRaw<c10::ListType>();
+            if (list != nullptr && kept->isInt()) {
+                const auto length = static_cast<std::size_t>(kept->toInt());
+                stack.push_back(list_of(list->getElementType(), at::TensorList(saved).slice(of_arguments, length)));
+                of_arguments += length;
+            } else {
+                stack.push_back(*kept);
+            }
+        }
+    }
+
+    static void call(const c10::OperatorHandle& op, Stack& stack) {
+        if (c10::GradMode::is_enabled() || is_in_a_transformation()) {
+            op.callBoxed(&stack);  // the backward is to have a gradient itself
+        } else {
+            const at::AutoDispatchBelowADInplaceOrView guard;
+            op.callBoxed(&stack);
+        }
+    }
+
+    static c10::IValue list_of(const c10::TypePtr& element, at::TensorList tensors) {
+        c10::impl::GenericList list(element);
+        list.reserve(tensors.size());
+        for (const at::Tensor& tensor : tensors) list.push_back(tensor.defined() ? c10::IValue(tensor) : c10::IValue());
+        return list;
+    }
+
+    // An argument's gradient is wanted when that of one of its tensors is.
+    static c10::List<bool> wanted(const AutogradContext& context, const std::vector<Place>& places) {
+        c10::List<bool> flags;
+        flags.reserve(places.size());
+        std::size_t edge = 0;
+        for (const Place& place : places) {
+            bool any = false;
+            for (const bool there : place.is_there) any |= there && context.needs_input_grad(edge++);
+            flags.push_back(any);
+        }
+        return flags;
+    }
+
+    // The results of the backward operator as one gradient for each tensor that `apply` was given, and none for the
+    // call, which was its last argument.
+    static variable_list in_order(const Stack& results, const std::vector<Place>& places, const Gradient& gradient) {
+        variable_list grads;
+        grads.reserve(places.size() + 1);
+        for (std::size_t at = 0; at < places.size(); ++at) {
+            const std::vector<bool>& is_there = places[at].is_there;
+            std::size_t element = 0;
+            if (at < results.size() && (!places[at].is_list || !results[at].toListRef().empty())) {
+                const std::size_t given = places[at].is_list ? results[at].toListRef().size() : 1;
+                TORCH_CHECK(given == is_there.size(), gradient.backward, " gave ", given, " gradients for argument ",
+                            gradient.differentiable[at], " of ", gradient.forward, ", a list of ", is_there.size(),
+                            ": give one for each element, or an empty list for none");
+                for_each_tensor(results[at], [&](const at::Tensor& grad) {
+                    TORCH_CHECK(grad.defined() || !places[at].is_list, gradient.backward,
+                                " gave an undefined tensor in a list, which Python cannot hold: give zeros, or an "
+                                "empty list where none is wanted");
+                    if (is_there[element++]) grads.push_back(grad);
+                });
+            } else {
+                for (const bool there : is_there)
+                    if (there) grads.emplace_back();
+            }
+        }
+        grads.emplace_back();
+        return grads;
+    }
+};
+
+}  // namespace opwright::autograd

@@ -1,0 +1,100 @@
+// Which operator computes whose gradient: read from the operator libraries in this process.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "places.h"
+
+namespace opwright::autograd {
+
+// What a backward operator gets of the forward call: an argument, or one of its results.
+struct Saved {
+    bool is_result;
+    std::size_t index;
+};
+
+// One line of `opwright_gradients()`: "mine::scale mine::scale_backward 0,2 0,1,r0 1", that is the operator, its
+// backward, its differentiable arguments, what it saves ("-" for nothing), and whether the backward is told what is
+// wanted. Graphs point to it, so it is never destroyed.
+struct Gradient {
+    std::string forward;
+    std::string backward;
+    std::vector<std::size_t> differentiable;
+    std::vector<Saved> saves;
+    bool says_wanted = false;
+    std::vector<Place> simple_places;  // where each differentiable argument is one tensor that is there
+
+    std::once_flag found_once;
+    std::optional<c10::OperatorHandle> found;
+
+    // Looked for when it is first needed: the backward may be defined after its forward.
+    const c10::OperatorHandle& handle() {
+        std::call_once(found_once,
+                       [this] { found = c10::Dispatcher::singleton().findSchemaOrThrow(backward.c_str(), ""); });
+        return *found;
+    }
+};
+
+inline std::vector<std::string> split(const std::string& text, char by) {
+    std::vector<std::string> parts;
+    std::istringstream stream(text);
+    for (std::string part; std::getline(stream, part, by);) parts.push_back(part);
+    return parts;
+}
+
+inline std::unique_ptr<Gradient> read_line(const std::string& line) {
+    auto gradient = std::make_unique<Gradient>();
+    try {
+        const std::vector<std::string> words = split(line, ' ');
+        gradient->forward = words.at(0);
+        gradient->backward = words.at(1);
+        for (const std::string& index : split(words.at(2), ',')) gradient->differentiable.push_back(std::stoul(index));
+        for (const std::string& saved : split(words.at(3), ',')) {
+            const bool is_result = saved.starts_with('r');
+            if (saved != "-") gradient->saves.push_back({is_result, std::stoul(saved.substr(is_result ? 1 : 0))});
+        }
+        gradient->says_wanted = words.at(4) == "1";
+        if (gradient->forward.find("::") == std::string::npos) throw std::invalid_argument(gradient->forward);
+    } catch (const std::logic_error&) {  // no number, or too few words
+        throw std::runtime_error("the gradient \"" + line + "\" cannot be read: build its library again");
+    }
+    gradient->simple_places.assign(gradient->differentiable.size(), Place{false, {true}});
+    return gradient;
+}
+
+using GradientsText = const char*();
+
+// The lines of `opwright_gradients()` of every shared object in this process.
+inline std::set<std::string> lines_in_process() {
+    std::vector<std::string> names;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* into) {
+            static_cast<std::vector<std::string>*>(into)->emplace_back(info->dlpi_name);
+            return 0;
+        },
+        &names);
+    std::set<std::string> lines;
+    for (const std::string& name : names) {
+        void* object = dlopen(name.empty() ? nullptr : name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+        if (object == nullptr) continue;
+        if (auto* text = reinterpret_cast<GradientsText*>(dlsym(object, "opwright_gradients")))
+            for (std::string& line : split(text(), '\n')) lines.insert(std::move(line));
+        dlclose(object);
+    }
+    return lines;
+}
+
+}  // namespace opwright::autograd

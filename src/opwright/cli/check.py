@@ -1,0 +1,83 @@
+"""`opwright check`: every operator of a library, in every runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opwright.checker.check import DEVICES, RUNTIMES
+from opwright.checker.check import check as check_library
+from opwright.checker.report.progress import CheckProgress
+from opwright.checker.report.terminal import show
+from opwright.checker.sanitize import SANITIZERS
+from opwright.cli.output import JsonOption, stderr, stdout, write_json, write_text
+
+
+def check(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The folder of an op.py, or the file.")],
+    *,
+    op: Annotated[
+        list[str] | None, typer.Option("--op", metavar="NAME", help="Only this operator; may be given several times.")
+    ] = None,
+    runtime: Annotated[
+        list[str] | None, typer.Option("--runtime", metavar="NAME", help=f"Only this runtime: {', '.join(RUNTIMES)}.")
+    ] = None,
+    device: Annotated[
+        list[str] | None, typer.Option("--device", metavar="NAME", help=f"Only this device: {' or '.join(DEVICES)}.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="What the random inputs are made from.")] = 0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer cases, and only what compiles nothing: seconds, not minutes.")
+    ] = False,
+    large: Annotated[
+        bool, typer.Option("--large", help="Also tensors of more than 2^31 bytes, where memory allows.")
+    ] = False,
+    sanitize: Annotated[
+        str, typer.Option("--sanitize", metavar="LIST", help=f"Build with sanitizers first: {', '.join(SANITIZERS)}.")
+    ] = "",
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page for a browser.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each cell when it is done.")] = False,
+    json: JsonOption = None,
+) -> None:
+    """Check that every operator of a library is right, in every runtime.
+
+    The reference in op.py is the specification. A failure shows the call, what came out, what was expected, the
+    likely cause and the mend. Exits with 1 when something is wrong.
+
+    Examples:
+
+        opwright check ops/mine
+
+        opwright check ops/mine --quick
+
+        opwright check ops/mine --op scale --runtime eager --runtime host-script
+
+        opwright check ops/mine --sanitize address,undefined
+
+        opwright check ops/mine --html report.html --json report.json
+    """
+    with CheckProgress(path.resolve().name, stderr(), verbose=verbose) as progress:
+        report = check_library(
+            path,
+            ops=op or (),
+            runtimes=runtime or (),
+            devices=device or (),
+            seed=seed,
+            quick=quick,
+            large=large,
+            sanitize=tuple(name for name in sanitize.split(",") if name),
+            progress=progress,
+        )
+    if json != "-":
+        show(report, stdout())
+    if html is not None:
+        # Imported here: the page's template engine is wanted by few.
+        from opwright.checker.report.html import page  # noqa: PLC0415  as said
+
+        write_text("--html", str(html), page(report))
+    if json is not None:
+        write_json(json, report.to_json())
+    if not report.passed:
+        raise typer.Exit(1)

@@ -1,0 +1,19 @@
+# opwright::autograd: native gradients in a program without Python.
+#
+#   target_link_libraries(program PRIVATE my_ops opwright::autograd)
+#
+# A shared library that gives autograd to every operator that names a native backward, of each operator library in the
+# process. It is compiled within the project, for the PyTorch of opwright::torch, and only where something links it. It
+# looks for operator libraries when it is loaded; a program that opens one later calls what it exports for that,
+#   extern "C" const char* opwright_attach_gradients();    // null, or what is wrong
+get_property(_opwright_languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+if(NOT TARGET opwright_autograd AND "CXX" IN_LIST _opwright_languages AND NOT CMAKE_SCRIPT_MODE_FILE)
+  add_library(opwright_autograd SHARED EXCLUDE_FROM_ALL "${_opwright_here}/../autograd/bridge.cpp")
+  target_compile_options(opwright_autograd PRIVATE -O3)
+  set_target_properties(opwright_autograd PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+  target_link_libraries(opwright_autograd PRIVATE opwright::torch)
+  # As with operator libraries: a program calls nothing here, and linkers drop what is not called.
+  target_link_options(opwright_autograd INTERFACE
+                      "SHELL:-Wl,--push-state,--no-as-needed \"$<TARGET_FILE:opwright_autograd>\" -Wl,--pop-state")
+  add_library(opwright::autograd ALIAS opwright_autograd)
+endif()

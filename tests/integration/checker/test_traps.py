@@ -1,0 +1,48 @@
+"""The trap set: check catches every planted fault, names its kind, and passes the repaired twin."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import opwright
+
+TRAPS = Path(__file__).parents[2] / "packages" / "traps"
+EXPECTED: dict[str, dict[str, Any]] = json.loads((TRAPS / "expected.json").read_text())
+
+
+def runtimes(name: str) -> list[str]:
+    # What a fake kernel says shows where graphs are made; everything else shows without.
+    return ["eager", "autograd", *(["compile"] if EXPECTED[name]["runtime"] == "compile" else [])]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_planted_fault_is_caught_and_its_kind_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPWRIGHT_TRAP", "faulty")
+    report = opwright.check(TRAPS / name, runtimes=runtimes(name), quick=True)
+    assert not report.passed
+    kinds = {kind.value for kind in report.kinds}
+    wanted = set(EXPECTED[name]["kind"])
+    assert wanted <= kinds if EXPECTED[name].get("all") else wanted & kinds, kinds
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_repaired_twin_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPWRIGHT_TRAP", "repaired")
+    report = opwright.check(TRAPS / name, runtimes=runtimes(name), quick=True)
+    faults = [(cell.runtime, failure) for cell in report.cells for failure in cell.failures]
+    assert report.passed, faults or report.failures
+
+
+def test_an_operator_as_tutorials_write_it_is_told_its_three_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPWRIGHT_TRAP", "faulty")
+    report = opwright.check(TRAPS / "tutorial_style_op", runtimes=["eager"], quick=True)
+    (cell,) = report.cells
+    told = {failure.kind.value: failure for failure in cell.failures}
+    assert {"wrong-dtype", "ignored-strides", "bad-input-accepted"} <= set(told)
+    assert "opwright::check::dtype" in told["wrong-dtype"].kind.diagnosis.mend
+    assert ".as_strided(" in told["ignored-strides"].call
+    assert "an error, as the reference gives" in told["bad-input-accepted"].expected
