@@ -46,7 +46,7 @@ def affine(
     alpha: float,
     mode: str = "plus",
     shift: Optional[Sequence[int]] = None,  # noqa: UP045  as above
-    flag: bool = False,  # noqa: FBT001, FBT002  an operator's own signature
+    flag: bool = False,
     dtype: Optional[torch.dtype] = None,  # noqa: UP045  as above
 ) -> Tensor:
     """`alpha * x * weight`, plus or minus `bias`, plus the sum of `shift`; negated for `flag`, then in `dtype`."""

@@ -21,12 +21,14 @@ library = opwright.Library("trap_fake_shape")
 
 @library.op
 def row_sums(x: Tensor) -> Tensor:
-    return x.sum(1, keepdim=True)
+    _rows, _columns = x.shape  # a matrix, as the fake kernel has it
+    return x.sum(1, keepdim=True, dtype=x.dtype)
 
 
 @row_sums.fake
 def _(x: Tensor) -> Tensor:
-    return x.new_empty(x.shape[0]) if FAULTY else x.new_empty(x.shape[0], 1)
+    rows, _columns = x.shape
+    return x.new_empty(rows) if FAULTY else x.new_empty(rows, 1)
 
 
 @row_sums.samples
