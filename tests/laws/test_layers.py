@@ -25,6 +25,7 @@ _TO_JUDGES = _TO_HOST | {"host"}
 MAY_IMPORT = {
     "errors": set[str](),
     "spec": _TO_SPEC,
+    "scaffold": _TO_TOOLCHAIN,
     "toolchain": _TO_TOOLCHAIN,
     "builder": _TO_BUILDER,
     "loader": _TO_LOADER,

@@ -119,21 +119,21 @@ void attach(const std::string& line) {
 }  // namespace opwright::autograd
 
 // Gives autograd to the operators of every library that was loaded since the last call. Null when all is well, else one
-// line that says what is not.
+// line that says what is not; what else there is has its gradients even then.
 extern "C" __attribute__((visibility("default"))) const char* opwright_attach_gradients() {
     using namespace opwright::autograd;
     static std::mutex mutex;
     static auto* const error = new std::string();
     const std::lock_guard lock(mutex);
-    try {
-        for (const std::string& line : lines_in_process()) {
+    error->clear();
+    for (const std::string& line : lines_in_process()) {
+        try {
             if (!attached().contains(line)) attach(line);
+        } catch (const std::exception& problem) {
+            *error = problem.what();
         }
-        return nullptr;
-    } catch (const std::exception& problem) {
-        *error = problem.what();
-        return error->c_str();
     }
+    return error->empty() ? nullptr : error->c_str();
 }
 
 __attribute__((constructor)) static void attach_what_is_there() {

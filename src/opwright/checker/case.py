@@ -58,13 +58,19 @@ def copied(tensor: Tensor) -> Tensor:
     storage = tensor.untyped_storage()
     copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     # The whole storage: what lies between the elements is part of what a kernel must not touch.
-    return copy.set_(storage.clone(), tensor.storage_offset(), tensor.shape, tensor.stride())
+    copy.set_(storage.clone(), tensor.storage_offset(), tensor.shape, tensor.stride())
+    copy = copy.conj() if tensor.is_conj() else copy
+    return torch._neg_view(copy) if tensor.is_neg() else copy  # noqa: SLF001  it has no public name
 
 
-# Larger storages are not copied: they are lazily allocated memory, of which a case touches a few pages.
-_FAR_BYTES = 2**31
+# More than 32 bits count.
+LARGE_BYTES = 2**31
 
 
 def is_far(tensor: Tensor) -> bool:
-    """Whether the elements of `tensor` lie farther apart than 32 bits count."""
-    return tensor.untyped_storage().nbytes() > _FAR_BYTES
+    """Whether the elements of `tensor` lie farther apart than 32 bits count.
+
+    Such memory is taken lazily: a case touches a few pages of it. It is never copied.
+    """
+    size = tensor.untyped_storage().nbytes()
+    return size > max(LARGE_BYTES, 2 * tensor.nbytes)

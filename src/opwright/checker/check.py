@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import tempfile
@@ -21,6 +22,7 @@ from opwright.checker.subject import Options
 from opwright.checker.verdict import Cell, Failure, Report
 from opwright.checker.worker import Job
 from opwright.errors import BuildError, LoadError, SpecError
+from opwright.loader.bridge import build_bridge
 from opwright.spec import Library, library_at
 from opwright.toolchain.pytorch import find_pytorch
 
@@ -36,6 +38,8 @@ DEVICES = ("cpu", "cuda")
 QUICK = ("eager", "autograd", "compile", "vmap", "trace", "script")
 # The runtimes that one process runs after another; processes run side by side.
 _LANES = (("eager", "autograd", "vmap", "trace", "script"), ("compile",), RUNTIMES[6:])
+# How long a step of each may take: what compiles may take its time.
+_STEP_LIMITS_S = (300.0, 900.0, 900.0)
 
 
 class _Nobody:
@@ -89,11 +93,14 @@ def check(
     described = library if isinstance(library, Library) else library_at(library)
     cells = _cells(described, ops, runtimes, devices)
     chosen = sanitizers.checked(tuple(sanitize))
+    if chosen and not described.sources:
+        msg = f"the library {described.namespace!r} has no native source: there is nothing that a sanitizer could watch"
+        raise SpecError(msg)
     found: list[Cell] = []
     failures: list[Failure] = []
     try:
         built = _build(described, chosen)
-        options = Options(seed=seed, quick=quick, large=large)
+        options = Options(seed=seed, quick=quick, large=large, alone="thread" in chosen)
         with tempfile.TemporaryDirectory(prefix="opwright-check-") as work:
             found = _run(described, built, cells, options, chosen, Path(work), progress or _Nobody())
     except BuildError as error:
@@ -156,6 +163,11 @@ def _build(library: Library, sanitize: tuple[str, ...]) -> Path | None:
     plan = plan_library(library, cache)
     if sanitize:
         plan = sanitizers.instrumented(plan, sanitize)
+    if any(op.gradient is not None for op in library.ops.values()):
+        # Here, and not in processes that run under a sanitizer, which the compiler would run under too. Where it cannot
+        # be built, those say so.
+        with contextlib.suppress(BuildError):
+            build_bridge()
     return build_plan(plan, cache=cache, progress=Progress(library.namespace)).path
 
 
@@ -196,6 +208,7 @@ def _run(
                 cells=listed,
                 options=options,
                 work=str(folder),
+                step_limit_s=_STEP_LIMITS_S[lane],
             )
             futures.append(pool.submit(run_job, job, "job", environment, watcher))
         for future in futures:

@@ -62,9 +62,10 @@ def check_threads(subject: Subject, recorder: Recorder) -> None:
     """The same from one thread and from many, and with any number of threads inside."""
     if recorder.failed:
         return
-    cases = [case for case in (subject.samples[0], _widest(subject)) if case is not None]
+    cases = [case for case in (subject.samples[0], _widest(subject, recorder)) if case is not None]
+    inside = not subject.options.alone
     for case in {case.name: case for case in cases}.values():
-        if recorder.begin(f"{case.name}: with 1 thread and with several", subject.code(case)):
+        if inside and recorder.begin(f"{case.name}: with 1 thread and with several", subject.code(case)):
             _check_thread_counts(subject, recorder, case)
         if recorder.begin(f"{case.name}: from {_CALLERS} threads at once", subject.code(case)):
             _check_callers(subject, recorder, case)
@@ -110,13 +111,14 @@ def check_with_opcheck(subject: Subject, recorder: Recorder) -> None:
             )
 
 
-def _widest(subject: Subject) -> Case | None:
+def _widest(subject: Subject, recorder: Recorder) -> Case | None:
     """The variation with the most elements that is expected to work: work enough for several threads."""
     if subject.options.quick:
         cases = subject.samples
     else:
         cases = [case for case in subject.varied if case.family.name in ("SIZE", "TAIL")]
-    working = [case for case in cases if not subject.expected(case).refusal]
+    living = [case for case in cases if not recorder.died_of(case.name)]
+    working = [case for case in living if not subject.expected(case).refusal]
     return max(working, key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)), default=None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
 # A cell in which a process died so often is given up.
 _MOST_CRASHES = 6
-_LONGEST_S = 1200.0
+# The process itself ends when a step takes too long. This is for what it leaves behind.
+_LONGEST_S = 3600.0
+# What its watchdog (faulthandler) prints then.
+_TOO_LONG = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 
 class Watcher(Protocol):
@@ -90,7 +94,8 @@ def _run_once(
         if kind == "begin":
             said.clear()
             progress.step = event
-            watcher.begin(event["op"], event["runtime"], event["device"])
+            if not progress.crashes:  # else it is begun already
+                watcher.begin(event["op"], event["runtime"], event["device"])
         elif kind == "step":
             progress.step = event
             watcher.case(event["step"])
@@ -121,7 +126,8 @@ def _after_death(
     """Write down of what the process died; the next one leaves that step out."""
     op, runtime, device = job.cells[len(progress.cells)]
     step = progress.step.get("step", "")
-    failure = _failure(progress.step, exit_code, output, timed_out=timed_out)
+    limit_s = _LONGEST_S if timed_out else job.step_limit_s if _TOO_LONG.search(output) else None
+    failure = _failure(progress.step, exit_code, output, limit_s)
     if failure.kind not in {earlier.kind for earlier in progress.crashes}:
         progress.crashes.append(failure)
     progress.skip.append(step)
@@ -130,10 +136,11 @@ def _after_death(
         _take(replace(given_up, reason=f"given up after {len(progress.skip)} crashes"), watcher, progress)
 
 
-def _failure(step: Mapping[str, Any], exit_code: int, output: str, *, timed_out: bool) -> Failure:
+def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: float | None) -> Failure:
+    """The fault of a step that the process did not outlive; `limit_s` is the limit that it ran into."""
     headline, report = report_in(output)
-    kind = Kind.HANG if timed_out else Kind.SANITIZER if headline else Kind(step.get("crash", Kind.CRASH.value))
-    ended = f"the process was killed after {_LONGEST_S:.0f} s" if timed_out else f"the process {_ending(exit_code)}"
+    kind = Kind.SANITIZER if headline else Kind.HANG if limit_s else Kind(step.get("crash", Kind.CRASH.value))
+    ended = f"no end after {limit_s:g} s" if limit_s else f"the process {_ending(exit_code)}"
     return Failure(
         kind,
         case=step.get("step", "before the first case"),
@@ -147,6 +154,8 @@ def _failure(step: Mapping[str, Any], exit_code: int, output: str, *, timed_out:
 def _ending(exit_code: int) -> str:
     if exit_code >= 0:
         return f"ended with exit code {exit_code}"
+    if exit_code == -signal.SIGKILL:
+        return "was ended by SIGKILL: not by itself; the system does that where memory is short"
     try:
         return f"was ended by {signal.Signals(-exit_code).name}"
     except ValueError:

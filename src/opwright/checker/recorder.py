@@ -45,10 +45,14 @@ class Recorder:
             call: lines of Python that reproduce it.
             crash: what it would mean if the process died of it.
         """
-        if step in self._skip:
+        if self.died_of(step):
             return False
         self._emit({"event": "step", **self._where, "step": step, "call": call, "crash": crash.value})
         return True
+
+    def died_of(self, step: str) -> bool:
+        """Whether a process died of that step before."""
+        return step in self._skip
 
     def ok(self, count: int = 1) -> None:
         """Count cases that gave what was expected."""
@@ -100,5 +104,8 @@ def read(line: str) -> dict[str, Any] | None:
     """The event in a line; None where it is something that a kernel printed."""
     if not line.startswith(MARK):
         return None
-    event: dict[str, Any] = json.loads(line[len(MARK) :])
+    try:
+        event: dict[str, Any] = json.loads(line[len(MARK) :])
+    except json.JSONDecodeError:  # cut short by the end of the process, or by what another thread printed
+        return None
     return event

@@ -63,7 +63,8 @@ def environment(names: tuple[str, ...]) -> dict[str, str]:
         # Python and PyTorch leave much to the end of the process; leaks are looked for in another way.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
-        # PyTorch itself is not instrumented: what it does between its own threads cannot be seen, and is left out.
+        # PyTorch is not instrumented: what it does is left out. How its own threads wait for each other cannot be seen
+        # and would look like a race, so it is given none (see `Options.alone`). Callers in several threads are seen.
         "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=1:report_signal_unsafe=0",
         **({"OMP_NUM_THREADS": "1"} if "thread" in names else {}),
     }

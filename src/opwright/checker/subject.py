@@ -11,6 +11,7 @@ from torch import Tensor
 
 from opwright.checker import compare, variations
 from opwright.checker.code import call_code
+from opwright.checker.large import large_case
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -30,11 +31,13 @@ class Options:
         seed: what random inputs are made from.
         quick: fewer variations, and only the runtimes that compile nothing.
         large: also tensors of more than 2**31 bytes, where memory allows.
+        alone: PyTorch's operators use no threads of their own.
     """
 
     seed: int = 0
     quick: bool = False
     large: bool = False
+    alone: bool = False
 
 
 class Subject:
@@ -78,6 +81,10 @@ class Subject:
         """Variations of the samples, which have to be right or to be refused."""
         return variations.varied(self.op, self.samples, self.device, self.options)
 
+    def large(self) -> tuple[Case | None, str]:
+        """A call with more than 2**31 bytes, to be let go soon; else why there is none. Both are empty unless asked."""
+        return large_case(self.op, self.samples, self.device, self.options)
+
     def call(self, arguments: dict[str, Any]) -> list[Any]:
         """Call the operator. What it returns, in order, and then what it says that it writes to."""
         positional, keywords = self.op.spread(arguments)
@@ -94,6 +101,10 @@ class Subject:
         if case.name not in self._expected:
             self._expected[case.name] = compare.expected(self, case)
         return self._expected[case.name]
+
+    def forget(self, case: Case) -> None:
+        """Let go of what the case should give."""
+        self._expected.pop(case.name, None)
 
     def judge(self, case: Case, results: list[Any]) -> Failure | None:
         """What is wrong with `results`, which a runtime gave for `case`; None where they are right."""
@@ -113,8 +124,3 @@ class Subject:
             for name, value in case.arguments.items()
             if any(map(Tensor.is_floating_point, derive.tensors([value])))
         ]
-
-    @property
-    def requires_grad(self) -> list[str]:
-        """The arguments of the first sample that have a gradient: differentiable, and floating."""
-        return [name for name in self.floating(self.samples[0]) if name in self.op.differentiable]

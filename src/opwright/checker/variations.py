@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opwright.checker.subject import Options
-    from opwright.spec import Op, Sample
+    from opwright.spec import Op
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32)
 # Around the widths of vectors, and one that makes several threads worth their while.
@@ -50,15 +51,15 @@ def samples(op: Op, device: str, seed: int) -> list[Case]:
 
 def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Case]:
     """Variations of the samples `given`."""
-    smallest = sorted(range(len(given)), key=lambda at: _elements(given[at].arguments))
+    smallest = by_size(given)
     chosen = sorted(smallest[: 1 if options.quick else _VARIED_SAMPLES])
     cases = [
         *_dtypes(op, given, chosen, device, options),
         *(case for at in chosen for case in _layouts(given[at])),
         *_sizes(op, given, chosen, device, options),
         *(case for at in chosen for case in _special(given[at])),
-        *_far(given[chosen[0]]),
-        *(case for at in chosen[:1] for case in _bad(given[at])),
+        *_far(given[smallest[0]], op),
+        *_bad(given[smallest[0]]),
     ]
     by_name: dict[str, Case] = {}
     for case in cases:
@@ -66,25 +67,60 @@ def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Cas
     return list(by_name.values())
 
 
-def _redrawn(op: Op, make: Make) -> list[dict[str, Any]]:
-    """The arguments of every sample, made with another `make`; none where the samples do not take it."""
+def by_size(given: list[Case]) -> list[int]:
+    """The places of the samples in `given`, the one with the fewest elements first."""
+    return sorted(range(len(given)), key=lambda at: _elements(given[at].arguments))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A size in the samples that can be varied.
+
+    Attributes:
+        name: it in words.
+        default: the size that the author gives.
+        key: what `Make` calls its kind: `sizes` or `literals`.
+        number: which one it is, for `Make`.
+    """
+
+    name: str
+    default: int
+    key: str
+    number: int
+
+    def resized(self, size: int) -> dict[str, Any]:
+        """What `Make` has to be given to make that size."""
+        return {self.key: {self.number: size}}
+
+
+def places(op: Op, device: str, seed: int) -> list[Place]:
+    """The sizes that can be varied: those that were asked for; where there are none, those that were written down."""
+    probe = Make(seed=seed, device=device)
+    for _ in op.draw(probe):
+        pass
+    if probe.sizes_asked:
+        return [Place(f"size {at + 1}", default, "sizes", at) for at, default in enumerate(probe.sizes_asked)]
+    return [Place(f"size {literal}", literal, "literals", literal) for literal in probe.literals_seen]
+
+
+def redrawn(op: Op, make: Make, count: int) -> list[dict[str, Any]]:
+    """The arguments of the first `count` samples, made with another `make`; fewer where they do not take it."""
+    made = []
     try:
-        return [op.bind(sample) for sample in _drawn(op, make)]
-    except Exception:  # noqa: BLE001  the author's function was not written for these sizes or dtypes
-        return []
-
-
-def _drawn(op: Op, make: Make) -> Iterator[Sample]:
-    return op.draw(make)
+        for sample in itertools.islice(op.draw(make), count):
+            made.append(op.bind(sample))  # noqa: PERF401  those before an exception are kept
+    except Exception:  # noqa: BLE001, S110  the author's function was not written for these sizes or dtypes
+        pass
+    return made
 
 
 def _dtypes(op: Op, given: list[Case], chosen: list[int], device: str, options: Options) -> Iterator[Case]:
     for dtype in dict.fromkeys((*op.dtypes, *_DTYPES)):
-        redrawn = _redrawn(op, Make(seed=options.seed, dtype=dtype, device=device))
+        made = redrawn(op, Make(seed=options.seed, dtype=dtype, device=device), max(chosen) + 1)
         for at in chosen:
-            if at < len(redrawn) and _dtypes_of(redrawn[at]) != _dtypes_of(given[at].arguments):
+            if at < len(made) and _dtypes_of(made[at]) != _dtypes_of(given[at].arguments):
                 name = f"{given[at].name} in {str(dtype).removeprefix('torch.')}"
-                yield Case(name, Family.DTYPE, redrawn[at], claimed=dtype in op.dtypes)
+                yield Case(name, Family.DTYPE, made[at], claimed=dtype in op.dtypes)
 
 
 def _layouts(case: Case) -> Iterator[Case]:
@@ -94,27 +130,19 @@ def _layouts(case: Case) -> Iterator[Case]:
 
 
 def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: Options) -> Iterator[Case]:
-    probe = Make(seed=options.seed, device=device)
-    for _ in op.draw(probe):
-        pass
-    varied: list[tuple[str, int, dict[str, int]]]
-    if probe.sizes_asked:
-        varied = [(f"size {at + 1}", default, {"sizes": at}) for at, default in enumerate(probe.sizes_asked)]
-    else:
-        varied = [(f"size {literal}", literal, {"literals": literal}) for literal in probe.literals_seen]
+    needed = given[: max(chosen) + 1]
+    most = max(_MOST_ELEMENTS, *(_elements(case.arguments) for case in needed))
     sizes = _QUICK_SIZES if options.quick else (*_SIZES, _LARGE_SIZE)
-    for (what, default, where), size in itertools.product(varied[:_MOST_SIZES_VARIED], sizes):
-        if size == default:
+    for place, size in itertools.product(places(op, device, options.seed)[:_MOST_SIZES_VARIED], sizes):
+        if size == place.default:
             continue
-        changed = {key: {place: size} for key, place in where.items()}
-        redrawn = _redrawn(
-            op, Make(seed=options.seed, device=device, sizes=changed.get("sizes"), literals=changed.get("literals"))
-        )
+        make = Make(seed=options.seed, device=device, most_elements=most, **place.resized(size))
+        made = redrawn(op, make, len(needed))
         for at in chosen:
-            if at >= len(redrawn) or _shapes_of(redrawn[at]) == _shapes_of(given[at].arguments):
+            if at >= len(made) or _shapes_of(made[at]) == _shapes_of(given[at].arguments):
                 continue
-            if _elements(redrawn[at]) <= _MOST_ELEMENTS:
-                yield Case(f"{given[at].name}, {what} as {size}", _size_family(size), redrawn[at])
+            if _elements(made[at]) <= _MOST_ELEMENTS:
+                yield Case(f"{given[at].name}, {place.name} as {size}", _size_family(size), made[at])
 
 
 def _size_family(size: int) -> Family:
@@ -149,8 +177,10 @@ def _sprinkler(numbers: list[float]) -> Callable[[Tensor], Tensor]:
     return sprinkle
 
 
-def _far(case: Case) -> Iterator[Case]:
+def _far(case: Case, op: Op) -> Iterator[Case]:
     for path, tensor in _tensors(case.arguments):
+        if path in op.mutates:
+            continue  # such memory is never copied: reference and operator would write to the same
         if (far := far_apart(tensor)) is not None:
             yield _replaced(case, f"{path} with rows more than 2^31 elements apart", Family.FAR, path, far)
 
@@ -162,7 +192,8 @@ def _bad(case: Case) -> Iterator[Case]:
         yield _replaced(
             case, f"{path} alone in {str(other).removeprefix('torch.')}", Family.BAD_DTYPE, path, tensor.to(other)
         )
-        yield _replaced(case, f"{path} alone in int64", Family.BAD_DTYPE, path, tensor.to(torch.int64))
+        if tensor.dtype != torch.int64:
+            yield _replaced(case, f"{path} alone in int64", Family.BAD_DTYPE, path, tensor.to(torch.int64))
         yield _replaced(case, f"{path} with one dimension more", Family.BAD_RANK, path, tensor.unsqueeze(0))
         if tensor.dim() > 0 and tensor.shape[0] > 0:
             yield _replaced(case, f"{path} with one dimension less", Family.BAD_RANK, path, tensor[0].clone())

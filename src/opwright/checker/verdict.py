@@ -107,8 +107,13 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed."""
-        return not self.failures and all(cell.status != "failed" for cell in self.cells)
+        """Whether something ran, and nothing failed."""
+        return self.ran and not self.failures and all(cell.status != "failed" for cell in self.cells)
+
+    @property
+    def ran(self) -> bool:
+        """Whether any cell was run: what does not apply, or was left out, says nothing."""
+        return any(cell.status in {"passed", "failed"} for cell in self.cells)
 
     @property
     def kinds(self) -> frozenset[Kind]:

@@ -6,6 +6,7 @@ standard output, a line for each event; everything else that is printed is the o
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import json
 import os
@@ -15,11 +16,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from opwright.checker.compare import first_line
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Emit, Recorder, written
 from opwright.checker.subject import Options, Subject
 from opwright.checker.verdict import Failure
-from opwright.errors import OpwrightError
+from opwright.errors import OpwrightError, SpecError
 from opwright.loader.open import open_library
 from opwright.spec import library_at
 
@@ -39,6 +41,7 @@ class Job:
         options: what the user asked for.
         work: a folder for files.
         skip: for each cell, by its index, the steps of which a process died.
+        step_limit_s: a step that takes longer is a hang, and ends the process.
     """
 
     namespace: str
@@ -48,6 +51,7 @@ class Job:
     options: Options
     work: str
     skip: dict[str, list[str]] = field(default_factory=dict)
+    step_limit_s: float = 300.0
 
     def write(self, path: Path) -> None:
         """Write the job to a file."""
@@ -70,18 +74,26 @@ def main() -> None:
     # Events keep standard output to themselves; whatever an operator prints goes where errors go.
     events = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    job = Job.read(Path(sys.argv[1]))
 
     def emit(event: dict[str, Any]) -> None:
+        # Of a thread of its own: native code that never comes back does not stop it. It says where Python stands.
+        faulthandler.dump_traceback_later(job.step_limit_s, exit=True)
         events.write(written(event))
         events.flush()
 
-    job = Job.read(Path(sys.argv[1]))
     built = None if job.shared_object is None else Path(job.shared_object)
     try:
         library = library_at(job.path)
+        if library.namespace != job.namespace:
+            msg = f"{job.path} describes the library {library.namespace!r}, and {job.namespace!r} is to be checked"
+            raise SpecError(msg)  # noqa: TRY301  told like all that can be wrong here
         open_library(library, built=built)
     except OpwrightError as error:
         emit({"event": "unopened", "message": str(error)})
+        return
+    except Exception as error:  # noqa: BLE001  whatever PyTorch raises of a registration
+        emit({"event": "unopened", "message": f"{first_line(error)}\n{traceback.format_exc(limit=-4)}"})
         return
     subjects: dict[tuple[str, str], Subject] = {}
     for number, (op, runtime, device) in enumerate(job.cells):
@@ -93,8 +105,8 @@ def main() -> None:
 def _run_cell(subject: Subject, name: str, skip: frozenset[str], emit: Emit) -> None:
     recorder = Recorder(subject.op.qualified_name, name, subject.device, emit, skip)
     emit({"event": "begin", "op": subject.op.qualified_name, "runtime": name, "device": subject.device})
-    runtime = runtime_module(name)
     try:
+        runtime = runtime_module(name)
         reason = runtime.why_not(subject)
         if not reason:
             runtime.run(subject, recorder)
@@ -103,8 +115,7 @@ def _run_cell(subject: Subject, name: str, skip: frozenset[str], emit: Emit) -> 
         recorder.fail(Failure(Kind.REFERENCE, got=str(error), expected="a description that can be checked"))
         cell = recorder.cell()
     except Exception as error:  # noqa: BLE001  a fault of the check itself must not pass for the operator's success
-        told = Failure(Kind.RUNTIME, got=f"{type(error).__name__}: {error}", detail=traceback.format_exc(limit=-6))
-        recorder.fail(told)
+        recorder.fail(Failure(Kind.RUNTIME, got=first_line(error), detail=traceback.format_exc(limit=-6)))
         cell = recorder.cell()
     emit({"event": "end", "cell": cell.to_json()})
 

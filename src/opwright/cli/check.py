@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,26 @@ from opwright.checker.report.terminal import show
 from opwright.checker.sanitize import SANITIZERS
 from opwright.cli.output import JsonOption, stderr, stdout, write_json, write_text
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def _some_of(known: Sequence[str]) -> Callable[[list[str] | None], list[str] | None]:
+    """What an option does with the names that it is given: they have to be known."""
+
+    def checked(given: list[str] | None) -> list[str] | None:
+        for name in given or ():
+            if name not in known:
+                msg = f"{name!r} is unknown: expected {', '.join(known[:-1])} or {known[-1]}"
+                raise typer.BadParameter(msg)
+        return given
+
+    return checked
+
+
+def _listed(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",") if name.strip()]
+
 
 def check(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="The folder of an op.py, or the file.")],
@@ -22,10 +42,22 @@ def check(
         list[str] | None, typer.Option("--op", metavar="NAME", help="Only this operator; may be given several times.")
     ] = None,
     runtime: Annotated[
-        list[str] | None, typer.Option("--runtime", metavar="NAME", help=f"Only this runtime: {', '.join(RUNTIMES)}.")
+        list[str] | None,
+        typer.Option(
+            "--runtime",
+            metavar="NAME",
+            help=f"Only this runtime: {', '.join(RUNTIMES)}.",
+            callback=_some_of(RUNTIMES),
+        ),
     ] = None,
     device: Annotated[
-        list[str] | None, typer.Option("--device", metavar="NAME", help=f"Only this device: {' or '.join(DEVICES)}.")
+        list[str] | None,
+        typer.Option(
+            "--device",
+            metavar="NAME",
+            help=f"Only this device: {' or '.join(DEVICES)}.",
+            callback=_some_of(DEVICES),
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="What the random inputs are made from.")] = 0,
     quick: Annotated[
@@ -35,7 +67,13 @@ def check(
         bool, typer.Option("--large", help="Also tensors of more than 2^31 bytes, where memory allows.")
     ] = False,
     sanitize: Annotated[
-        str, typer.Option("--sanitize", metavar="LIST", help=f"Build with sanitizers first: {', '.join(SANITIZERS)}.")
+        str,
+        typer.Option(
+            "--sanitize",
+            metavar="LIST",
+            help=f"Build with sanitizers first: {', '.join(SANITIZERS)}.",
+            callback=lambda given: ",".join(_some_of(SANITIZERS)(_listed(given)) or ()),
+        ),
     ] = "",
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page for a browser.")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each cell when it is done.")] = False,
@@ -44,7 +82,7 @@ def check(
     """Check that every operator of a library is right, in every runtime.
 
     The reference in op.py is the specification. A failure shows the call, what came out, what was expected, the
-    likely cause and the mend. Exits with 1 when something is wrong.
+    likely cause and the mend. Exits with 1 when something is wrong, or when nothing could be run.
 
     Examples:
 
@@ -67,7 +105,7 @@ def check(
             seed=seed,
             quick=quick,
             large=large,
-            sanitize=tuple(name for name in sanitize.split(",") if name),
+            sanitize=_listed(sanitize),
             progress=progress,
         )
     if json != "-":
@@ -79,5 +117,8 @@ def check(
         write_text("--html", str(html), page(report))
     if json is not None:
         write_json(json, report.to_json())
+    if not report.ran and not report.failures:
+        msg = "error: nothing was checked: no cell ran, for the reasons above. Ask for runtimes and devices that apply"
+        stderr().print(msg, soft_wrap=True)
     if not report.passed:
         raise typer.Exit(1)

@@ -11,6 +11,7 @@ from opwright import __version__
 from opwright.cli.build import build
 from opwright.cli.check import check
 from opwright.cli.doctor import doctor
+from opwright.cli.new import new
 from opwright.cli.output import stderr
 from opwright.errors import OpwrightError
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(new)
 app.command()(build)
 app.command()(check)
 app.command()(doctor)

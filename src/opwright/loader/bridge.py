@@ -45,7 +45,7 @@ def attach() -> bool:
             f"the C++ autograd bridge cannot be built ({first_line}); native gradients are registered in Python, which "
             "is slower, and a process without Python has none",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=5,  # the caller of opwright.open
         )
         return False
     attach_gradients = ctypes.CDLL(str(path)).opwright_attach_gradients

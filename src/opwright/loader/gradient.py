@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch._functorch.autograd_function import enable_single_level_autograd_function
+from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import Function, forward_ad
 from torch.utils import _pytree as pytree
 
@@ -64,9 +64,10 @@ class _AutogradKernel:
         if _is_in_a_transformation():
             # The dispatcher calls this kernel once for each level of torch.func: it is to be recorded at this one.
             with enable_single_level_autograd_function():
-                tensors = iter(super(Function, _Recorded).apply(call, *flat))  # type: ignore[misc]
+                recorded: Any = super(Function, _Recorded).apply(call, *flat)  # type: ignore[no-untyped-call]
         else:
-            tensors = iter(_Recorded.apply(call, *flat))
+            recorded = _Recorded.apply(call, *flat)  # type: ignore[no-untyped-call]
+        tensors = iter(recorded)
         leaves = [next(tensors) if leaf is _TENSOR else leaf for leaf in call.result_leaves]
         return pytree.tree_unflatten(leaves, call.result_shape)
 
@@ -129,6 +130,7 @@ class _Recorded(Function):
         grads = [next(given) if leaf is _TENSOR else None for leaf in ctx.result_leaves]
         asked = iter(ctx.needs_input_grad[1:])
         wanted = [any([next(asked) for _ in _tensors(arguments[name])]) for name in op.differentiable]  # noqa: C419  each is taken
+        found: Sequence[Any]
         if op.gradient is None:
             found = derive.gradients(op, arguments, grads, wanted)
         else:
@@ -146,8 +148,8 @@ def _in_forward_mode(op: Op) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
         if not op.has_own_reference and _is_in_a_transformation():
             msg = (
-                f"{op.qualified_name} has no forward-mode derivative (torch.func.jvp, jacfwd, hessian): its reference is "
-                "a derivative itself. Use reverse mode for both (torch.func.jacrev of jacrev)"
+                f"{op.qualified_name} has no forward-mode derivative (torch.func.jvp, jacfwd, hessian): its reference "
+                "is a derivative itself. Use reverse mode for both (torch.func.jacrev of jacrev)"
             )
             raise NotImplementedError(msg)
         return composite(*args, **kwargs)

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from opwright.errors import SpecError
 from opwright.spec.op import Op
-from opwright.spec.schema import Parameter
+from opwright.spec.schema import Parameter, schema_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from opwright.spec.samples import Make
-
-_TYPES_OF_GRADIENTS = {"Tensor": "Tensor", "Optional[Tensor]": "Tensor", "List[Tensor]": "Tensor[]"}
 
 
 @dataclass(frozen=True)
@@ -80,10 +78,10 @@ class _BackwardOp(Op):
         if reference is None:
             self.has_own_reference = False
             # An instance's entry comes before the class's cached property of the same name.
-            self.__dict__["schema"] = _schema(forward, name, expected)
+            self.__dict__["schema"] = f"{name}{_written(expected)} -> {_returned(_expected_results(forward))}"
             self._fake = _derived(forward, name, expected, "empty_gradients")
         else:
-            _check_parameters(self, expected)
+            _check_signature(self, expected)
 
     @property
     def has_samples(self) -> bool:
@@ -143,19 +141,30 @@ def _free(name: str, saves: tuple[str, ...]) -> str:
     return name
 
 
-def _schema(forward: Op, name: str, parameters: list[Parameter]) -> str:
+def _expected_results(forward: Op) -> list[str]:
     types = {parameter.name: parameter.type for parameter in forward.parameters}
-    gradients = [_TYPES_OF_GRADIENTS.get(types[wanted], "Tensor[]") for wanted in forward.differentiable]
-    listed = ", ".join(f"{parameter.schema_type} {parameter.name}" for parameter in parameters)
-    return f"{name}({listed}) -> {gradients[0] if len(gradients) == 1 else '(' + ', '.join(gradients) + ')'}"
+    return ["List[Tensor]" if "List[" in types[name] else "Tensor" for name in forward.differentiable]
 
 
-def _check_parameters(op: Op, expected: list[Parameter]) -> None:
+def _check_signature(op: _BackwardOp, expected: list[Parameter]) -> None:
     got = [(parameter.name, parameter.type) for parameter in op.parameters]
     if got != [(parameter.name, parameter.type) for parameter in expected]:
-        written = ", ".join(f"{parameter.schema_type} {parameter.name}" for parameter in expected)
-        msg = f"the backward {op.qualified_name} must take ({written}), and takes {op.schema.removeprefix(op.name)}"
+        takes = op.schema.removeprefix(op.name)
+        msg = f"the backward {op.qualified_name} must take {_written(expected)}, and takes {takes}"
         raise SpecError(msg)
+    results = _expected_results(op.forward)
+    if list(op.results) != results:
+        msg = f"the backward {op.qualified_name} must return {_returned(results)}, and returns {_returned(op.results)}"
+        raise SpecError(msg)
+
+
+def _written(parameters: Sequence[Parameter]) -> str:
+    return f"({', '.join(f'{parameter.schema_type} {parameter.name}' for parameter in parameters)})"
+
+
+def _returned(types: Sequence[str]) -> str:
+    written = [schema_type(one) for one in types]
+    return written[0] if len(written) == 1 else f"({', '.join(written)})"
 
 
 def _derived(forward: Op, name: str, parameters: list[Parameter], by: str) -> Callable[..., Any]:

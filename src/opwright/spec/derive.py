@@ -223,7 +223,7 @@ def _owned(results: Any, given: Any) -> Any:  # noqa: ANN401  whatever the refer
 def _storage(tensor: Tensor) -> int | None:
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # noqa: SLF001  it has no public name
         return None
-    return tensor.untyped_storage()._cdata  # noqa: SLF001  fake tensors have no address
+    return int(tensor.untyped_storage()._cdata)  # noqa: SLF001  fake tensors have no address
 
 
 def _in_float64(tensor: Tensor) -> Tensor:

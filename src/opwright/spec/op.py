@@ -105,8 +105,8 @@ class Op:
         tensors = [parameter.name for parameter in self.parameters if parameter.holds_tensors]
         if self.mutates and self._differentiable:
             msg = (
-                f"{self.qualified_name} writes to {', '.join(self.mutates)}, and so has no gradient: return a new tensor, "
-                "or leave differentiable out"
+                f"{self.qualified_name} writes to {', '.join(self.mutates)}, and so has no gradient: return a new "
+                "tensor, or leave differentiable out"
             )
             raise SpecError(msg)
         if self._differentiable is None:
@@ -186,12 +186,21 @@ class Op:
         self.claims_vmap = True
         return function
 
-    def backward(self, reference: Callable[..., Any] | None = None, /, *, saves: Sequence[str] | None = None) -> Any:  # noqa: ANN401  an operator, or a decorator that gives one
+    @overload
+    def backward(self, reference: Callable[..., Any], /, *, saves: Sequence[str] | None = None) -> Op: ...
+    @overload
+    def backward(self, /) -> Op: ...
+    @overload
+    def backward(self, /, *, saves: Sequence[str]) -> Callable[[Callable[..., Any]], Op]: ...
+    def backward(
+        self, reference: Callable[..., Any] | None = None, /, *, saves: Sequence[str] | None = None
+    ) -> Op | Callable[[Callable[..., Any]], Op]:
         """Say that a native operator, `<name>_backward`, computes the gradient.
 
         Its parameters are: `Tensor grad` for one result, or `Tensor? grad_0, Tensor? grad_1, ...` for several; what is
         saved, under its own name; and with two or more differentiable arguments `bool[] wanted`, a flag for each. Its
-        results are the gradients of the differentiable arguments; one that is not wanted is an undefined tensor.
+        results are the gradients of the differentiable arguments; one that is not wanted is an undefined tensor, or an
+        empty list. In a list that is wanted each element has a gradient; one that is None, any tensor.
 
         Args:
             reference: what it computes, in plain PyTorch; the derivative of this operator's reference by default.
@@ -199,8 +208,8 @@ class Op:
                 operator's own results; all arguments by default.
 
         Returns:
-            The backward operator, which the library then has too; a decorator where `saves` alone is given and leaves
-            arguments out, since its reference cannot be derived then.
+            The backward operator, which the library then has too; a decorator for its reference where `saves` alone is
+            given, since it cannot be derived from less than all arguments.
 
         Raises:
             SpecError: a name is unknown, or a reference is needed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,10 @@ from opwright.errors import SpecError, ToolchainError
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
+
+# Of a larger tensor so many numbers are drawn, and then repeated: to draw them all would take minutes, and eight bytes
+# each. A prime, so that an index which was cut to 32 bits meets other numbers.
+_BLOCK = 2**24 - 3
 
 
 @dataclass(frozen=True)
@@ -27,9 +32,10 @@ class Make:
     Args:
         seed: what the random numbers are made from.
         dtype: the dtype of floating tensors whose author names none; float32 by default.
-        device: where the tensors lie.
+        device: where the tensors lie; on `meta` they have shapes and no numbers.
         sizes: sizes to give in place of those that `size` is asked for, by the order of asking.
         literals: sizes to use in place of those that are written down, wherever they occur in a shape.
+        most_elements: a tensor with more is refused; any number by default.
 
     Attributes:
         sizes_asked: the default of each `size` that was asked for so far.
@@ -44,6 +50,7 @@ class Make:
         device: str = "cpu",
         sizes: Mapping[int, int] | None = None,
         literals: Mapping[int, int] | None = None,
+        most_elements: int | None = None,
     ) -> None:
         import torch  # noqa: PLC0415  describing operators must not cost the import of torch
 
@@ -54,6 +61,7 @@ class Make:
         self._device = device
         self._sizes = dict(sizes or {})
         self._literals = dict(literals or {})
+        self._most_elements = most_elements
         self.sizes_asked: list[int] = []
         self.literals_seen: list[int] = []
 
@@ -65,18 +73,27 @@ class Make:
 
     def randn(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         """Normally distributed numbers."""
-        drawn = self._torch.randn(self._shape(shape), generator=self._generator, dtype=self._torch.float64)
-        return drawn.to(self._device, dtype or self._dtype)
+        return self._made(
+            shape,
+            dtype or self._dtype,
+            lambda shape: self._torch.randn(shape, generator=self._generator, dtype=self._torch.float64),
+        )
 
     def rand(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         """Numbers from [0, 1)."""
-        drawn = self._torch.rand(self._shape(shape), generator=self._generator, dtype=self._torch.float64)
-        return drawn.to(self._device, dtype or self._dtype)
+        return self._made(
+            shape,
+            dtype or self._dtype,
+            lambda shape: self._torch.rand(shape, generator=self._generator, dtype=self._torch.float64),
+        )
 
     def randint(self, low: int, high: int, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         """Whole numbers from [low, high); int64 unless said."""
-        drawn = self._torch.randint(low, high, self._shape(shape), generator=self._generator)
-        return drawn.to(self._device, dtype or self._torch.int64)
+        return self._made(
+            shape,
+            dtype or self._torch.int64,
+            lambda shape: self._torch.randint(low, high, shape, generator=self._generator),
+        )
 
     def photograph(self, name: str) -> Tensor:
         """A photograph that comes with scikit-image, such as "astronaut" or "camera": (H, W) or (H, W, C), uint8.
@@ -100,9 +117,22 @@ class Make:
         """A call with keyword arguments; without any, a tuple says the same."""
         return Sample(args, kwargs)
 
-    def _shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        self.literals_seen += [size for size in shape if size not in self.literals_seen]
-        return tuple(self._literals.get(size, size) for size in shape)
+    def _made(self, written: tuple[int, ...], dtype: torch.dtype, draw: Callable[[tuple[int, ...]], Tensor]) -> Tensor:
+        self.literals_seen += [size for size in written if size not in self.literals_seen]
+        shape = tuple(self._literals.get(size, size) for size in written)
+        count = math.prod(shape)
+        if self._most_elements is not None and count > self._most_elements:
+            msg = f"a tensor of shape {shape} has more than {self._most_elements} elements"
+            raise SpecError(msg)
+        if self._device == "meta":
+            return self._torch.empty(shape, dtype=dtype, device="meta")
+        if count <= _BLOCK:
+            return draw(shape).to(self._device, dtype)
+        numbers = draw((_BLOCK,)).to(self._device, dtype)
+        made = self._torch.empty(shape, dtype=dtype, device=self._device)
+        for part in made.view(-1).split(_BLOCK):
+            part.copy_(numbers[: part.numel()])
+        return made
 
 
 SampleFunction = Callable[[Make], Iterator[Any]]

@@ -36,7 +36,7 @@ class Parameter:
     @property
     def schema_type(self) -> str:
         """Its type as a schema writes it, without alias marks: `Tensor?`, `SymInt[]`."""
-        return _schema_type(self.type)
+        return schema_type(self.type)
 
 
 def schema_of(reference: Callable[..., Any], name: str, mutates: Sequence[str] = ()) -> str:
@@ -57,11 +57,12 @@ def schema_of(reference: Callable[..., Any], name: str, mutates: Sequence[str] =
         return infer_schema(reference, mutates_args=tuple(mutates), op_name=name)
     except (ValueError, TypeError) as error:
         code = reference.__code__
-        reason = str(error).removeprefix("infer_schema(func): ").split(" The valid types are:")[0]
+        said = str(error).removeprefix("infer_schema(func): ")
+        reason = re.split(r" The valid types are:| Please file an issue| Got func with", said)[0]
         msg = (
             f"operator {name!r} ({code.co_filename}:{code.co_firstlineno}) has no schema: {reason} "
             "Annotate each parameter and the result with Tensor, int, float, bool, str, torch.dtype, "
-            "torch.device, a Sequence of these, or Optional of these."
+            "torch.device, a Sequence of these, or Optional of these; a default is a number, a string, a dtype or None."
         )
         raise SpecError(msg) from error
 
@@ -84,15 +85,16 @@ def results_of(schema: str) -> tuple[str, ...]:
     return tuple(str(result.type) for result in _parsed(schema).returns)
 
 
+def schema_type(annotation: str) -> str:
+    """A type that TorchScript writes as `List[Optional[Tensor]]`, as a schema writes it: `Tensor?[]`."""
+    if inner := re.fullmatch(r"Optional\[(.*)\]", annotation):
+        return f"{schema_type(inner[1])}?"
+    if inner := re.fullmatch(r"List\[(.*)\]", annotation):
+        return f"{schema_type(inner[1])}[]"
+    return "SymInt" if annotation == "int" else annotation
+
+
 def _parsed(schema: str) -> Any:  # noqa: ANN401  torch's FunctionSchema has no stub
     import torch  # noqa: PLC0415  as above
 
     return torch._C.parse_schema(schema)  # noqa: SLF001  the parser that the dispatcher uses; it has no public name
-
-
-def _schema_type(annotation: str) -> str:
-    if inner := re.fullmatch(r"Optional\[(.*)\]", annotation):
-        return f"{_schema_type(inner[1])}?"
-    if inner := re.fullmatch(r"List\[(.*)\]", annotation):
-        return f"{_schema_type(inner[1])}[]"
-    return "SymInt" if annotation == "int" else annotation

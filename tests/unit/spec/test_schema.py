@@ -5,10 +5,12 @@ from typing import Optional
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from opwright.errors import SpecError
-from opwright.spec.schema import schema_of
+from opwright.spec.schema import parameters_of, results_of, schema_of, schema_type
 
 
 def every_type(
@@ -69,3 +71,57 @@ def test_a_type_without_a_schema_type_says_which_there_are() -> None:
         SpecError, match=r"Parameter x has unsupported type .*Annotate each parameter .* with Tensor, int"
     ):
         schema_of(of_a_dict, "of_a_dict")
+
+
+def test_a_default_without_a_schema_form_says_which_there_are() -> None:
+    def f(x: Tensor, sizes: Sequence[int] = (1, 2)) -> Tensor:
+        raise NotImplementedError
+
+    with pytest.raises(
+        SpecError, match=r"Parameter sizes has an unsupported default .* a default is a number"
+    ) as caught:
+        schema_of(f, "f")
+    assert "GitHub" not in str(caught.value)
+
+
+def test_parameters_are_read_back_from_a_schema() -> None:
+    schema = "f(Tensor(a0!) x, Tensor?[] y, SymInt[]? n=None, *, ScalarType? dtype=None, bool flag=False) -> ()"
+    assert [
+        (one.name, one.type, one.schema_type, one.keyword_only, one.written, one.holds_tensors)
+        for one in parameters_of(schema)
+    ] == [
+        ("x", "Tensor", "Tensor", False, True, True),
+        ("y", "List[Optional[Tensor]]", "Tensor?[]", False, False, True),
+        ("n", "Optional[List[int]]", "SymInt[]?", False, False, False),
+        ("dtype", "Optional[ScalarType]", "ScalarType?", True, False, False),
+        ("flag", "bool", "bool", True, False, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("result", "types"),
+    [
+        ("()", ()),
+        ("Tensor", ("Tensor",)),
+        ("Tensor[]", ("List[Tensor]",)),
+        ("(Tensor, SymInt, Tensor[])", ("Tensor", "int", "List[Tensor]")),
+    ],
+)
+def test_results_are_read_back_from_a_schema(result: str, types: tuple[str, ...]) -> None:
+    assert results_of(f"f(Tensor x) -> {result}") == types
+
+
+PLAIN_TYPES = st.sampled_from(["Tensor", "int", "float", "bool", "str", "ScalarType", "Device"])
+TYPES = st.one_of(
+    PLAIN_TYPES,
+    PLAIN_TYPES.map("List[{}]".format),
+    PLAIN_TYPES.map("Optional[{}]".format),
+    PLAIN_TYPES.map("List[Optional[{}]]".format),
+    PLAIN_TYPES.map("Optional[List[{}]]".format),
+)
+
+
+@given(st.lists(TYPES, max_size=5))
+def test_every_type_is_written_as_pytorch_reads_it(types: list[str]) -> None:
+    written = ", ".join(f"{schema_type(one)} x{at}" for at, one in enumerate(types))
+    assert [parameter.type for parameter in parameters_of(f"f({written}) -> ()")] == types

@@ -134,9 +134,9 @@ def remarks(report: Report) -> dict[str, list[Remark]]:
 
 def outcome(report: Report) -> Outcome:
     """The verdict in a word; a check in which no cell ran has not passed."""
-    if not report.passed:
-        return "failed"
-    return "passed" if any(cell.status == "passed" for cell in report.cells) else "nothing ran"
+    if report.passed:
+        return "passed"
+    return "failed" if report.ran or report.failures else "nothing ran"
 
 
 def tally(report: Report) -> str:

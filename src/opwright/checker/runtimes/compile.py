@@ -99,7 +99,7 @@ def _check_compiled(steps: Steps, cases: Sequence[Case]) -> None:
             continue
         if not _run(steps, f"{case.name}, compiled", case, function):
             return
-        if has_gradient(subject):
+        if has_gradient(subject, case):
             step = f"{case.name}, compiled, the backward"
 
             def forward(arguments: dict[str, Any]) -> list[Any]:
@@ -129,7 +129,9 @@ def _compiled(subject: Subject, backend: Any) -> Any:  # noqa: ANN401  torch's n
 def _run(steps: Steps, step: str, case: Case, function: Any) -> bool:  # noqa: ANN401  what torch.compile gives
     subject = steps.subject
     # With gradients where there are any: the graph that trains computes the results too.
-    arguments = requiring_grad(subject, case) if has_gradient(subject) and torch.is_grad_enabled() else case.fresh()
+    arguments = (
+        requiring_grad(subject, case) if has_gradient(subject, case) and torch.is_grad_enabled() else case.fresh()
+    )
     return steps.judge(
         step, _code(subject, case), case, lambda: model.outcome(subject, function(**arguments), arguments)
     )

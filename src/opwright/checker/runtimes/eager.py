@@ -45,22 +45,32 @@ def run(subject: Subject, recorder: Recorder) -> None:
             # Rows far apart are strides too: where any strides are ignored, they tell nothing new.
             if not (case.family is Family.FAR and recorder.has(Kind.STRIDES)):
                 _check_result(subject, recorder, case)
+        _check_large(subject, recorder)
     conduct.check_repetition(subject, recorder)
     conduct.check_threads(subject, recorder)
     conduct.check_memory_growth(subject, recorder)
     conduct.check_with_opcheck(subject, recorder)
 
 
+def _check_large(subject: Subject, recorder: Recorder) -> None:
+    case, reason = subject.large()
+    if reason:
+        recorder.note(reason)
+    if case is not None:
+        _check_result(subject, recorder, case)
+        subject.forget(case)
+
+
 def _check_result(subject: Subject, recorder: Recorder, case: Case) -> None:
     code = subject.code(case)
+    crash = Kind.INDEX_OVERFLOW if case.family is Family.FAR else Kind.CRASH
+    if not recorder.begin(case.name, code, crash):
+        return
     wanted = subject.expected(case)
     if wanted.refusal and case.claimed:
         recorder.fail(
             Failure(Kind.REFERENCE, case.name, code, got=wanted.refusal, expected="a result from the reference")
         )
-        return
-    crash = Kind.INDEX_OVERFLOW if case.family is Family.FAR else Kind.CRASH
-    if not recorder.begin(case.name, code, crash):
         return
     arguments = case.fresh()
     try:

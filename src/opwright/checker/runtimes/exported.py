@@ -12,13 +12,13 @@ from torch.export import Dim
 from torch.utils import _pytree as pytree
 
 from opwright.checker.runtimes import graphs, lines, model
-from opwright.checker.runtimes.steps import Steps
 from opwright.spec import derive
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from opwright.checker.case import Case
+    from opwright.checker.runtimes.steps import Steps
     from opwright.checker.subject import Subject
 
 # What torch.export has no form for, in files.

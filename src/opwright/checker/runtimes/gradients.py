@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
 
 
-def has_gradient(subject: Subject) -> bool:
-    """Whether the samples have gradients: floating arguments that may have one, and a floating result."""
-    results = derive.tensors(list(subject.expected(subject.samples[0]).own))
-    return bool(subject.requires_grad) and any(map(Tensor.is_floating_point, results))
+def has_gradient(subject: Subject, case: Case) -> bool:
+    """Whether `case` has gradients: a floating argument that may have one, and a floating result."""
+    return bool(set(subject.floating(case)) & set(subject.op.differentiable))
 
 
 def requiring_grad(subject: Subject, case: Case) -> dict[str, Any]:
@@ -49,7 +48,7 @@ def check_gradients(steps: Steps, step: str, call: str, case: Case, run: Callabl
         run: calls the operator in the runtime with arguments that require gradients, and gives the outcome.
     """
     arguments = requiring_grad(steps.subject, case)
-    found = steps.do(step, call, lambda: gradients(run(arguments), tuple(arguments.values())))
+    found = steps.do(step, call, lambda: gradients(run(arguments), tuple(arguments.values())), case)
     if found is not None:
         judge_gradients(steps, step, call, case, found)
 

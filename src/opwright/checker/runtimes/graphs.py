@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -33,17 +34,15 @@ def alike(cases: Sequence[Case]) -> list[list[Case]]:
 
 def other_sizes(subject: Subject, case: Case) -> list[Case]:
     """Variations of the samples in sizes alone, for which a graph that is made of `case` should serve."""
-    found = [
+    alike_but_for_sizes = [
         other
         for other in subject.varied
         if other.family in (Family.SIZE, Family.TAIL)
         and _key(other) == _key(case)
         and all(size >= _FEWEST for tensor in derive.tensors(other.arguments) for size in tensor.shape)
-        and not subject.expected(other).refusal
     ]
-    return sorted(found, key=lambda other: sum(tensor.numel() for tensor in derive.tensors(other.arguments)))[
-        :_MOST_SIZES
-    ]
+    smallest = sorted(alike_but_for_sizes, key=lambda other: sum(map(Tensor.numel, derive.tensors(other.arguments))))
+    return list(itertools.islice((other for other in smallest if not subject.expected(other).refusal), _MOST_SIZES))
 
 
 def holds(subject: Subject, graph: GraphModule) -> bool:

@@ -50,4 +50,4 @@ def run(subject: Subject, recorder: Recorder) -> None:
 def _code(subject: Subject, case: Case) -> str:
     given = lines.holders(case.arguments)
     compiled = "torch._inductor.aoti_compile_and_package(program)"
-    return lines.in_host(subject, lines.export(subject, case), compiled, given, with_gradients=False)
+    return lines.in_host(subject, lines.export(subject, case), compiled, given, linked=False, with_gradients=False)

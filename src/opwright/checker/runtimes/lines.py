@@ -50,7 +50,7 @@ def script(subject: Subject, case: Case) -> str:
     call = f"torch.ops.{subject.library.namespace}.{op.name}({model.by_place(subject, names)})"
     defined = f"def forward({', '.join(['self', *typed])}):\n    return {call}\n"
     run = f"model({', '.join(values(case.arguments))})"
-    lines = f'model = torch.jit.ScriptModule()\nmodel.define("""\n{defined}""")\n{run}'
+    lines = f'class Model(torch.jit.ScriptModule):\n    pass\nmodel = Model()\nmodel.define("""\n{defined}""")\n{run}'
     return instead(subject, case, lambda _: lines)
 
 
@@ -81,7 +81,9 @@ def package(subject: Subject, case: Case) -> str:
     return export(subject, case, f"torch._inductor.aoti_load_package({compiled})({{}})")
 
 
-def in_host(subject: Subject, lines: str, file: str, given: Sequence[str], *, with_gradients: bool) -> str:
+def in_host(
+    subject: Subject, lines: str, file: str, given: Sequence[str], *, linked: bool, with_gradients: bool
+) -> str:
     """`lines`, of which the last one runs a model, with a process without Python in place of that one.
 
     Args:
@@ -89,10 +91,13 @@ def in_host(subject: Subject, lines: str, file: str, given: Sequence[str], *, wi
         lines: those that make the model.
         file: an expression that saves the model and gives the path.
         given: what the model is called with.
+        linked: whether the program is linked with the libraries, or opens them.
         with_gradients: whether gradients are computed too.
     """
     opened = [f"opwright.open({str(subject.library.root)!r}).path", *(["build_bridge()"] if with_gradients else [])]
-    asked = [f"[{_tupled(given)}]", f"libraries=[{', '.join(opened)}]", "work=Path()"]
+    listed = f"[{', '.join(opened)}]"
+    program, option = (f"build_host({listed})", "") if linked else ("build_host()", f", libraries={listed}")
+    backward = ", backward=True" if with_gradients else ""
     return "\n".join(
         [
             lines.rpartition("\n")[0],
@@ -100,7 +105,7 @@ def in_host(subject: Subject, lines: str, file: str, given: Sequence[str], *, wi
             "from opwright.host.program import build_host",
             "from opwright.host.run import run_host",
             *(["from opwright.loader.bridge import build_bridge"] if with_gradients else []),
-            f"run_host(build_host(), Path({file}), {', '.join(asked)}{', backward=True' if with_gradients else ''})",
+            f"run_host({program}, Path({file}), [{_tupled(given)}], work=Path(){option}{backward})",
         ]
     )
 

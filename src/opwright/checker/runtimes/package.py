@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.checker.runtimes import exported, lines
+from opwright.checker.runtimes import exported, graphs, lines
 from opwright.errors import ToolchainError
 from opwright.toolchain.compiler import find_cxx
 
@@ -54,9 +54,14 @@ def packaged(steps: Steps, runtime: str) -> tuple[Path, Exported, list[Case]] | 
 
 
 def _chosen(subject: Subject) -> int | None:
-    """The number of the first group of samples that can be packaged."""
+    """The number of the group of samples to package: the one that serves most calls; None where none can be."""
     groups = exported.groups(subject)
-    return next((number for number, group in enumerate(groups) if not exported.has_infinities(group[0])), None)
+    served = {
+        number: len(group) + len(graphs.other_sizes(subject, group[0]))
+        for number, group in enumerate(groups)
+        if not exported.has_infinities(group[0])
+    }
+    return max(served, key=lambda number: served[number], default=None)
 
 
 def _compile(program: Exported, path: Path) -> Path:

@@ -59,7 +59,7 @@ def _check(steps: Steps, case: Case, scripted: torch.jit.ScriptModule) -> None:
         return
     _run(steps, case, scripted, "arguments by name", by_name=True)
     _run(steps, case, scripted, "arguments by place", by_name=False)
-    if has_gradient(steps.subject):
+    if has_gradient(steps.subject, case):
 
         def call(arguments: dict[str, Any]) -> list[Any]:
             return model.outcome(steps.subject, scripted(*arguments.values(), False), arguments)  # noqa: FBT003  the model's own flag, by place

@@ -101,10 +101,17 @@ def _slice(result: Any, dim: int, at: int) -> Any:  # noqa: ANN401  what an oper
 
 
 def _code(subject: Subject, case: Case, in_dims: dict[str, Any]) -> str:
+    names = lines.holders(case.arguments)
+
     def written(call: str) -> str:
-        names = [name for name, dim in in_dims.items() if derive.tensors(case.arguments[name])]
-        batches = [f"torch.stack([{name}] * {_BATCH}, {in_dims[name]})" for name in names]
+        batches = ", ".join(_stacked(name, in_dims[name]) for name in names)
         dims = ", ".join(str(in_dims[name]) for name in names)
-        return f"torch.vmap(lambda {', '.join(names)}: {call}, in_dims=({dims},))({', '.join(batches)})"
+        return f"torch.vmap(lambda {', '.join(names)}: {call}, in_dims=({dims},))({batches})"
 
     return lines.instead(subject, case, written)
+
+
+def _stacked(name: str, dims: Any) -> str:  # noqa: ANN401  of a tensor, or of a list of them
+    if isinstance(dims, (list, tuple)):
+        return f"[{', '.join(_stacked(f'{name}[{at}]', dim) for at, dim in enumerate(dims))}]"
+    return name if dims is None else f"torch.stack([{name}] * {_BATCH}, {dims})"

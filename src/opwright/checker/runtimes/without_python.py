@@ -83,7 +83,8 @@ def check_torchscript(steps: Steps, *, linked: bool) -> None:
         linked: whether the program is linked with the libraries, or opens them.
     """
     subject = steps.subject
-    if has_gradient(subject) and not _has_native_gradient(subject) and not _is_gradient(subject.op):
+    recorded = [case for case in subject.claimed if has_gradient(subject, case)]
+    if recorded and not _has_native_gradient(subject) and not _is_gradient(subject.op):
         steps.recorder.note("no gradient without Python: declare a native backward, and implement it")
     opened = libraries(subject)
     program = host_program(steps, opened if linked else [])
@@ -97,22 +98,22 @@ def check_torchscript(steps: Steps, *, linked: bool) -> None:
         Question(
             f"{case.name}, arguments by {how}",
             case,
-            _code(subject, case),
+            _code(subject, case, linked=linked),
             (*model.plain(case.fresh()).values(), by_name),
         )
         for how, by_name in (("name", True), ("place", False))
         for case in cases
     ]
-    if _has_native_gradient(subject) and has_gradient(subject):
+    if _has_native_gradient(subject):
         questions += [
             Question(
                 f"{case.name}, with gradients",
                 case,
-                _code(subject, case, with_gradients=True),
+                _code(subject, case, linked=linked, with_gradients=True),
                 (*model.plain(requiring_grad(subject, case)).values(), True),
                 with_gradients=True,
             )
-            for case in cases
+            for case in recorded
         ]
     ask(steps, program, path, questions, [] if linked else opened, backward=_has_native_gradient(subject))
 
@@ -188,12 +189,13 @@ def _saved(subject: Subject, path: Path) -> Path:
     return path
 
 
-def _code(subject: Subject, case: Case, *, with_gradients: bool = False) -> str:
+def _code(subject: Subject, case: Case, *, linked: bool, with_gradients: bool = False) -> str:
     code = lines.script(subject, case)
     if with_gradients:
         code = lines.requiring(subject, case, code)
+    file = '(model.save("model.pt"), "model.pt")[1]'
     given = lines.values(model.plain(case.arguments))
-    return lines.in_host(subject, code, '(model.save("model.pt"), "model.pt")[1]', given, with_gradients=with_gradients)
+    return lines.in_host(subject, code, file, given, linked=linked, with_gradients=with_gradients)
 
 
 def _has_native_gradient(subject: Subject) -> bool:

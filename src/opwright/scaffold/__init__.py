@@ -1,0 +1,1 @@
+"""New operator libraries: folders that build, and check green, as they stand."""

@@ -1,0 +1,56 @@
+"""The flavours of a new operator library: which files each of them has."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+
+import jinja2
+
+_TEMPLATES = Path(__file__).with_name("templates")
+
+
+class Flavour(enum.Enum):
+    """What a new library is written in; its value is the name that `--json` uses."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    OPENCV = "opencv"
+    PYTHON_ONLY = "python-only"
+
+    @property
+    def operator(self) -> str:
+        """The name of the operator that a library of this flavour begins with."""
+        return "gaussian_blur" if self is Flavour.OPENCV else "swiglu"
+
+    def files(self, namespace: str) -> dict[str, str]:
+        """The text of each file of a library with this namespace, by the file's name."""
+        # Nothing is escaped: these are no web pages, and a namespace is an identifier.
+        environment = jinja2.Environment(
+            autoescape=False,  # noqa: S701  as said above
+            keep_trailing_newline=True,
+            loader=jinja2.FileSystemLoader(_TEMPLATES),
+            lstrip_blocks=True,
+            trim_blocks=True,
+            undefined=jinja2.StrictUndefined,
+        )
+        given = {
+            "namespace": namespace,
+            "cuda": self is Flavour.CUDA,
+            "python_only": self is Flavour.PYTHON_ONLY,
+        }
+        return {name: environment.get_template(template).render(given) for name, template in _FILES[self].items()}
+
+
+# By flavour: the files, in the order in which a newcomer reads them, and the template of each.
+_FILES = {
+    Flavour.CPU: {"op.py": "op.py.jinja", "cpu.cpp": "cpu.cpp.jinja"},
+    Flavour.CUDA: {
+        "op.py": "op.py.jinja",
+        "cpu.cpp": "cpu.cpp.jinja",
+        "cuda.cu": "cuda.cu.jinja",
+        "tensors.h": "tensors.h.jinja",
+    },
+    Flavour.OPENCV: {"op.py": "opencv_op.py.jinja", "cpu.cpp": "opencv_cpu.cpp.jinja"},
+    Flavour.PYTHON_ONLY: {"op.py": "op.py.jinja"},
+}

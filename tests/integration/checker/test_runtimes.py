@@ -1,0 +1,304 @@
+"""The runtimes of a check: right operators of every kind pass each of them, and each tells what goes wrong in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+import torch
+
+import opwright
+from opwright.checker.kinds import Kind
+from opwright.checker.recorder import Recorder
+from opwright.checker.runtimes import without_python
+from opwright.checker.subject import Options, Subject
+from opwright.host.run import HostRun, run_host
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from opwright.checker.runtimes.runtime import Runtime
+    from opwright.checker.verdict import Cell, Failure
+    from opwright.loader.open import Loaded
+
+PACKAGES = Path(__file__).parents[2] / "packages"
+IN_PYTHON = ("compile", "vmap", "trace", "script", "export")
+COMPILED_AHEAD = ("aoti", "host-linked", "host-script", "host-aoti")
+OPERATORS = ("product", "product_backward", "joined", "halves", "signs", "add_")
+# What does not apply, and why.
+REASONS = {
+    **{(name, "vmap"): "not claimed" for name in OPERATORS if name != "product"},
+    ("product_backward", "trace"): r"torch.jit.trace cannot record an argument bool\[\] wanted",
+}
+
+
+@pytest.fixture(scope="module")
+def right() -> Loaded:
+    return opwright.open(PACKAGES / "every_runtime")
+
+
+@pytest.fixture(scope="module")
+def wrong() -> Loaded:
+    return opwright.open(PACKAGES / "fails_in_a_runtime")
+
+
+class Checked:
+    """What came of one cell, and the steps that led there."""
+
+    def __init__(self, loaded: Loaded, op: str, runtime: str, work: Path, *, quick: bool = False) -> None:
+        self.steps: list[dict[str, Any]] = []
+        subject = Subject(loaded.library.ops[op], loaded.path, "cpu", Options(quick=quick), work)
+        recorder = Recorder(subject.op.qualified_name, runtime, "cpu", self.steps.append)
+        module = cast("Runtime", importlib.import_module(f"opwright.checker.runtimes.{runtime.replace('-', '_')}"))
+        assert runtime == module.NAME
+        self.why_not = module.why_not(subject)
+        if not self.why_not:
+            module.run(subject, recorder)
+        self.cell: Cell = recorder.cell()
+
+    @property
+    def failure(self) -> Failure:
+        """Returns the only failure."""
+        (failure,) = self.cell.failures
+        return failure
+
+
+@pytest.mark.parametrize("runtime", IN_PYTHON)
+@pytest.mark.parametrize("op", OPERATORS)
+def test_operators_of_every_kind_pass_in_python(right: Loaded, op: str, runtime: str, tmp_path: Path) -> None:
+    checked = Checked(right, op, runtime, tmp_path)
+    _passes_or_does_not_apply(checked, op, runtime)
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_operators_of_every_kind_pass_compiled_ahead_and_without_python(right: Loaded, op: str, tmp_path: Path) -> None:
+    for runtime in COMPILED_AHEAD:
+        _passes_or_does_not_apply(Checked(right, op, runtime, tmp_path), op, runtime)
+
+
+def _passes_or_does_not_apply(checked: Checked, op: str, runtime: str) -> None:
+    assert re.match(REASONS.get((op, runtime), "$"), checked.why_not)
+    assert checked.cell.failures == ()
+    assert (checked.cell.cases > 0) == (checked.why_not == "")
+    names = [step["step"] for step in checked.steps]
+    assert len(names) == len(set(names))
+
+
+def test_trained_models_are_judged_by_their_gradients_too(right: Loaded, tmp_path: Path) -> None:
+    for runtime, step in (
+        ("compile", "sample 1, compiled, the backward"),
+        ("script", "sample 2 in float64, trained"),
+    ):
+        checked = Checked(right, "product", runtime, tmp_path)
+        assert step in [made["step"] for made in checked.steps]
+
+
+def test_one_package_serves_python_and_the_process_without_it(right: Loaded, tmp_path: Path) -> None:
+    first = Checked(right, "halves", "aoti", tmp_path)
+    second = Checked(right, "halves", "host-aoti", tmp_path)
+    compiled = "sample 1, compiled by AOTInductor"
+    assert compiled in [step["step"] for step in first.steps]
+    assert compiled not in [step["step"] for step in second.steps]
+    assert second.cell.cases == first.cell.cases > 1
+
+
+def test_a_quick_check_compiles_nothing(right: Loaded, tmp_path: Path) -> None:
+    checked = Checked(right, "product", "compile", tmp_path, quick=True)
+    assert checked.cell.status == "passed"
+    assert checked.cell.reason == "the graph was run without fused kernels: --quick"
+    assert not [step for step in checked.steps if "compiled" in step["step"]]
+
+
+@pytest.mark.parametrize("runtime", ["compile", "vmap", "trace", "script", "export"])
+def test_the_lines_of_each_step_run_as_they_stand(right: Loaded, runtime: str, tmp_path: Path) -> None:
+    checked = Checked(right, "product", runtime, tmp_path, quick=True)
+    # In other dtypes the operator refuses, and so do the lines.
+    calls = {step["call"] for step in checked.steps if " in " not in step["step"].partition(",")[0]}
+    assert len(calls) > 1
+    for call in calls:
+        exec(call, {"__name__": "__main__"})  # noqa: S102  what a user would paste
+
+
+def test_the_lines_of_a_process_without_python_run_as_they_stand(
+    right: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    calls: dict[str, Any] = {}
+    for op in ("product", "signs"):
+        for runtime in ("host-linked", "host-script"):
+            checked = Checked(right, op, runtime, tmp_path)
+            (step,) = [step for step in checked.steps if step["step"] == "all calls in a process without Python"]
+            calls[step["call"]] = op
+    assert len(calls) == 4
+    for call in calls:
+        head, _, last = call.rpartition("\n")
+        names: dict[str, Any] = {"__name__": "__main__"}
+        exec(head, names)  # noqa: S102  what a user would paste
+        done = eval(last, names)  # noqa: S307  likewise
+        assert done.error == ""
+        assert [response.error for response in done.responses] == [""]
+
+
+@pytest.mark.parametrize(
+    ("op", "runtime", "kind", "case", "got", "expected"),
+    [
+        ("longer_when_fake", "compile", Kind.FAKE_SHAPE, "sample 1, real and fake", r"float32 \(5, 6\)", r"\(4, 6\)"),
+        ("itself_when_fake", "compile", Kind.ALIAS, "sample 1, real and fake", "memory of an argument", "fresh memory"),
+        ("looks_at_numbers", "compile", Kind.FAKE_RAISES, "sample 1, real and fake", "DataDependent", "no error"),
+        ("looks_at_numbers", "export", Kind.FAKE_RAISES, "sample 1, exported", "DataDependent", "no error"),
+        (
+            "difference",
+            "vmap",
+            Kind.WRONG_RESULT,
+            "sample 1, batches in front: call 0 of 3",
+            "24 of 24",
+            r"at \[0, 0\]",
+        ),
+        ("first_again", "trace", Kind.WRONG_RESULT, "sample 1 with other numbers, run from the graph", "24 of 24", ""),
+        ("declines", "script", Kind.RAISES, "sample 2, arguments by name", "must be 'twice', got 'thrice'", "no error"),
+        ("aborts_alone", "host-linked", Kind.CRASH, "sample 1, arguments by name", "request 0 by SIGABRT", "a result"),
+        (
+            "raises_alone",
+            "host-script",
+            Kind.RUNTIME,
+            "sample 1, arguments by name",
+            "x must be in a process",
+            "a result",
+        ),
+        (
+            "zeros_alone",
+            "host-script",
+            Kind.WRONG_GRADIENT,
+            "sample 1, with gradients",
+            "of x: .*: 0.0; 24 of 24",
+            "1.0",
+        ),
+        (
+            "raises_alone",
+            "host-aoti",
+            Kind.RUNTIME,
+            "sample 1, run from the package",
+            "x must be in a process",
+            "a result",
+        ),
+    ],
+)
+def test_what_goes_wrong_in_a_runtime_is_named(
+    wrong: Loaded, tmp_path: Path, op: str, runtime: str, kind: Kind, case: str, got: str, expected: str
+) -> None:
+    failure = Checked(wrong, op, runtime, tmp_path).failure
+    assert (failure.kind, failure.case) == (kind, case)
+    assert re.search(got, failure.got)
+    assert re.search(expected, failure.expected)
+    assert failure.call.startswith("import opwright, torch\nopwright.open(")
+
+
+def test_pytorchs_own_limits_come_with_a_way_around_them(wrong: Loaded, tmp_path: Path) -> None:
+    failure = Checked(wrong, "rounded", "aoti", tmp_path).failure
+    assert (failure.kind, failure.case) == (Kind.RUNTIME, "the package loaded")
+    assert "serialized argument type as_scalar_type for argument 1 but got as_int" in failure.got
+    assert failure.detail.endswith("refuses it: give the argument no default, or None for one")
+
+
+def test_sizes_that_an_exported_program_fixes_are_told_and_are_no_fault(wrong: Loaded, tmp_path: Path) -> None:
+    cell = Checked(wrong, "of_one_size", "export", tmp_path).cell
+    assert cell.status == "passed"
+    assert cell.reason == "the exported program takes no other sizes: Guard failed: x.size()[0] == 4"
+
+
+@pytest.mark.parametrize("runtime", ["host-linked", "host-script", "host-aoti"])
+def test_an_operator_without_a_native_kernel_is_told_what_it_needs_without_python(
+    wrong: Loaded, runtime: str, tmp_path: Path
+) -> None:
+    checked = Checked(wrong, "rounded", runtime, tmp_path)
+    assert checked.steps == []
+    assert checked.why_not == (
+        "a native kernel: fails_in_a_runtime::rounded exists in Python alone; "
+        "implement rounded in OPWRIGHT_IMPL(fails_in_a_runtime, CPU, m)"
+    )
+
+
+def test_a_library_without_sources_is_told_what_it_needs_without_python(tmp_path: Path) -> None:
+    loaded = opwright.open(_python_only(tmp_path, "without_sources"))
+    assert Checked(loaded, "doubled", "host-script", tmp_path).why_not == (
+        "a native kernel: without_sources::doubled exists in Python alone; "
+        "name sources=[...] in op.py and implement doubled there"
+    )
+
+
+def test_a_gradient_that_needs_python_is_noted(wrong: Loaded, tmp_path: Path) -> None:
+    cell = Checked(wrong, "first_again", "host-script", tmp_path).cell
+    assert cell.reason == "no gradient without Python: declare a native backward, and implement it"
+
+
+def test_a_process_without_python_that_takes_too_long_is_told(
+    right: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(without_python, "_LONGEST_S", 0.001)
+    failure = Checked(right, "product", "host-script", tmp_path).failure
+    assert (failure.kind, failure.case) == (Kind.HANG, "the process without Python")
+    assert failure.got == "the host was killed before the requests: it took longer than 0.001 s"
+
+
+def test_python_in_a_process_without_python_is_told(
+    right: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_python(*args: Any, **kwargs: Any) -> HostRun:  # noqa: ANN401  those of run_host
+        return dataclasses.replace(run_host(*args, **kwargs), python_mapped=True)
+
+    monkeypatch.setattr(without_python, "run_host", with_python)
+    failure = Checked(right, "product", "host-script", tmp_path).failure
+    assert (failure.kind, failure.got) == (Kind.RUNTIME, "a piece of Python is in the process")
+    assert failure.expected == "a process without Python: link nothing that needs it"
+
+
+@pytest.fixture
+def decomposed(tmp_path: Path) -> Iterator[Loaded]:
+    """Yields a library whose operator PyTorch takes apart."""
+    loaded = opwright.open(_python_only(tmp_path, f"decomposed_{tmp_path.name}".replace("-", "_")))
+    pieces = torch.library.Library(loaded.library.namespace, "IMPL")
+    pieces.impl("doubled", lambda x: x + x, "CompositeImplicitAutograd")
+    yield loaded
+    pieces._destroy()
+
+
+@pytest.mark.parametrize(("runtime", "case"), [("compile", "as a graph"), ("export", "decomposed")])
+def test_a_graph_without_the_operator_is_told(decomposed: Loaded, runtime: str, case: str, tmp_path: Path) -> None:
+    failure = Checked(decomposed, "doubled", runtime, tmp_path).failure
+    assert (failure.kind, failure.case) == (Kind.NOT_IN_GRAPH, f"sample 1, {case}")
+    assert "aten.add" in failure.got
+    assert failure.expected == f"a graph that calls {decomposed.library.namespace}::doubled"
+
+
+def test_a_step_that_a_process_died_of_is_not_done_again(right: Loaded, tmp_path: Path) -> None:
+    op = right.library.ops["product"]
+    steps: list[dict[str, Any]] = []
+    skip = frozenset({"sample 1, recorded"})
+    recorder = Recorder(op.qualified_name, "trace", "cpu", steps.append, skip)
+    module = importlib.import_module("opwright.checker.runtimes.trace")
+    run: Callable[[Subject, Recorder], None] = module.run
+    run(Subject(op, right.path, "cpu", Options(quick=True), tmp_path), recorder)
+    assert recorder.cell().failures == ()
+    assert {step["step"].partition(",")[0] for step in steps} == {"sample 2", "sample 2 with other numbers"}
+
+
+def _python_only(folder: Path, namespace: str) -> Path:
+    """Writes a library without native sources."""
+    path = folder / "op.py"
+    path.write_text(
+        "from torch import Tensor\n"
+        "import opwright\n"
+        f"library = opwright.Library({namespace!r})\n"
+        "@library.op\n"
+        "def doubled(x: Tensor) -> Tensor:\n"
+        '    """Twice x."""\n'
+        "    return x * 2\n"
+        "@doubled.samples\n"
+        "def _(make):\n"
+        "    yield make.randn(4, 6)\n"
+    )
+    return path

@@ -1,0 +1,99 @@
+"""Where the bridge cannot be built or has to be found again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import torch
+
+import opwright
+from opwright.loader import bridge
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# The operator library was built elsewhere, and lies there ready; here is no compiler, and no cache of builds.
+SCRIPT = """
+import sys
+import warnings
+from pathlib import Path
+import torch
+from torch.utils import _pytree as pytree
+from opwright.loader.register import register
+from opwright.loader.shared_object import open_operators
+from opwright.spec import Make, library_at
+
+library = library_at(sys.argv[1])
+open_operators(Path(sys.argv[2]))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    register(library)
+print(*(f"{one.category.__name__}: {one.message}" for one in caught), sep="\\n")
+
+make = Make(dtype=torch.float64)
+compared = 0
+for op in library.ops.values():
+    for sample in op.draw(make) if op.has_samples and op.differentiable else ():
+        inputs = [leaf for leaf in pytree.tree_leaves(sample.args) if isinstance(leaf, torch.Tensor)]
+        inputs = [leaf.requires_grad_() for leaf in inputs if leaf.is_floating_point()]
+        found = []
+        for function in (getattr(getattr(torch.ops, library.namespace), op.name), op.reference):
+            results = pytree.tree_leaves(function(*sample.args, **sample.kwargs))
+            total = sum((one**2).sum() for one in results if isinstance(one, torch.Tensor) and one.requires_grad)
+            first = torch.autograd.grad(total, inputs, create_graph=True, materialize_grads=True)
+            norm = sum((one**2).sum() for one in first)
+            found.append((first, torch.autograd.grad(norm, inputs, materialize_grads=True)))
+        torch.testing.assert_close(*found)
+        compared += 1
+print("compared", compared)
+"""
+
+
+def test_without_a_compiler_the_gradients_are_registered_in_python(package: Path, tmp_path: Path) -> None:
+    path = opwright.build(package)
+    environment = {**os.environ, "CXX": "/nonexistent/c++", "OPWRIGHT_CACHE": str(tmp_path)}
+    command: list[str | Path] = [sys.executable, "-c", SCRIPT, package, path]
+    ran = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    warning, compared = ran.stdout.splitlines()
+    assert warning.startswith("RuntimeWarning: the C++ autograd bridge cannot be built (")
+    assert "/nonexistent/c++" in warning
+    assert warning.endswith(
+        "native gradients are registered in Python, which is slower, and a process without Python has none"
+    )
+    assert int(compared.split()[1]) > 20
+
+
+def test_with_a_compiler_the_bridge_is_there_at_once_the_second_time(package: Path) -> None:
+    opwright.open(package)
+    assert bridge.attach()
+    assert "CppFunction" in repr(torch.ops.gradients.mul(*torch.ones(2, 3, requires_grad=True)).grad_fn)
+
+
+UNREADABLE = """
+import sys
+import opwright
+import torch
+opwright.load_inline("unreadable", sys.argv[2], abi="full")
+try:
+    opwright.open(sys.argv[1])
+except opwright.errors.LoadError as error:
+    print(error)
+print(torch.ops.gradients.mul(*torch.ones(2, 3, requires_grad=True)).grad_fn)
+"""
+TABLE = 'extern "C" const char* opwright_gradients() { return "unreadable::f unreadable::g x - 1\\n"; }'
+
+
+def test_a_table_that_cannot_be_read_is_an_error_and_spoils_no_other(package: Path) -> None:
+    command: list[str | Path] = [sys.executable, "-c", UNREADABLE, package, TABLE]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    message, node = ran.stdout.splitlines()
+    assert message == (
+        "the gradients of an operator library cannot be used: "
+        'the gradient "unreadable::f unreadable::g x - 1" cannot be read: build its library again'
+    )
+    assert "CppFunction" in node

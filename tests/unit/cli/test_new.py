@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from opwright.cli.main import app
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from typer.testing import Result
+
+
+def new(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["new", *map(str, arguments)], env={"COLUMNS": "200"})
+
+
+def test_it_says_what_it_made_and_three_commands_to_go_on_with(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    lines = new(folder).stdout.splitlines()
+    assert lines[0] == f"{folder}: op.py, cpu.cpp, with the operator mine::swiglu"
+    assert lines[1] == "Next:"
+    assert [line.split("  ")[1] for line in lines[2:]] == [
+        f"opwright build {folder}",
+        f"opwright check {folder} --quick",
+        f"opwright check {folder}",
+    ]
+
+
+def test_commands_to_go_on_with_can_be_pasted_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    result = json.loads(new(tmp_path / "with spaces" / "mine", "--json", "-").stdout)
+    assert [shlex.split(command)[2] for command in result["next"]] == [str(tmp_path / "with spaces" / "mine")] * 3
+
+
+def test_without_native_sources_nothing_is_to_be_built(tmp_path: Path) -> None:
+    shown = new(tmp_path / "mine", "--python-only").stdout
+    assert "opwright build" not in shown
+    assert "opwright doctor" in shown
+
+
+@pytest.mark.parametrize(
+    ("flag", "flavour", "operator"),
+    [
+        ((), "cpu", "swiglu"),
+        (("--cuda",), "cuda", "swiglu"),
+        (("--opencv",), "opencv", "gaussian_blur"),
+        (("--python-only",), "python-only", "swiglu"),
+    ],
+)
+def test_json_says_all_of_it(tmp_path: Path, flag: tuple[str, ...], flavour: str, operator: str) -> None:
+    result = json.loads(new(tmp_path / "mine", *flag, "--json", "-").stdout)
+    assert result["path"] == str(tmp_path / "mine")
+    assert result["namespace"] == "mine"
+    assert result["flavour"] == flavour
+    assert result["operators"] == [f"mine::{operator}"]
+    assert sorted(result["files"]) == sorted(path.name for path in (tmp_path / "mine").iterdir())
+    assert len(result["next"]) == 3
+
+
+@pytest.mark.parametrize("flags", [("--cuda", "--opencv"), ("--opencv", "--python-only"), ("--cuda", "--python-only")])
+def test_two_flavours_at_once_are_wrong_usage(tmp_path: Path, flags: tuple[str, str]) -> None:
+    ended = new(tmp_path / "mine", *flags)
+    assert ended.exit_code == 2
+    assert f"{flags[0]} and {flags[1]} exclude each other" in ended.stderr
+    assert not (tmp_path / "mine").exists()
+
+
+def test_help_has_an_example_of_every_flavour() -> None:
+    shown = new("--help").stdout
+    for words in ("Examples", "opwright new my_ops", "--cuda", "--opencv", "--python-only", "--json"):
+        assert words in shown

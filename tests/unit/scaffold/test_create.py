@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from opwright.errors import OpwrightError, SpecError
+from opwright.scaffold.create import create
+from opwright.scaffold.flavour import Flavour
+from opwright.spec import library_at
+
+
+def everything_in(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_the_folders_name_becomes_the_namespace(tmp_path: Path) -> None:
+    created = create(tmp_path / "mine")
+    assert (created.folder, created.namespace, created.flavour) == (tmp_path / "mine", "mine", Flavour.CPU)
+    assert library_at(tmp_path / "mine").namespace == "mine"
+    assert "OPWRIGHT_IMPL(mine, CPU, m)" in (tmp_path / "mine/cpu.cpp").read_text()
+
+
+@pytest.mark.parametrize(
+    ("flavour", "files"),
+    [
+        (Flavour.CPU, ("op.py", "cpu.cpp")),
+        (Flavour.CUDA, ("op.py", "cpu.cpp", "cuda.cu", "tensors.h")),
+        (Flavour.OPENCV, ("op.py", "cpu.cpp")),
+        (Flavour.PYTHON_ONLY, ("op.py",)),
+    ],
+)
+def test_each_flavour_has_these_files_and_no_others(tmp_path: Path, flavour: Flavour, files: tuple[str, ...]) -> None:
+    assert create(tmp_path / "mine", flavour).files == files
+    assert everything_in(tmp_path / "mine") == sorted(files)
+
+
+def test_folders_above_are_made_too(tmp_path: Path) -> None:
+    create(tmp_path / "a/b/mine")
+    assert everything_in(tmp_path) == ["a", "a/b", "a/b/mine", "a/b/mine/cpu.cpp", "a/b/mine/op.py"]
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    create(tmp_path / "mine", Flavour.PYTHON_ONLY)
+    assert everything_in(tmp_path) == ["mine", "mine/op.py"]
+
+
+def test_others_may_read_the_folder_as_far_as_the_umask_lets_them(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    create(tmp_path / "mine")
+    assert (tmp_path / "mine").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("my-op", "'my-op' is not an identifier; use letters, digits and underscores"),
+        ("my op", "'my op' is not an identifier"),
+        ("2nd", "'2nd' is not an identifier"),
+        ("größe", "'größe' is not an identifier"),
+        ("class", "'class' is a word of Python's: torch.ops.class cannot be written. Choose 'my_class'"),
+        ("None", "'None' is a word of Python's"),
+        ("aten", "'aten' belongs to PyTorch; choose one of your own, such as 'my_aten'"),
+        ("quantized", "'quantized' belongs to PyTorch"),
+        ("load_library", "'load_library' belongs to PyTorch"),
+    ],
+)
+def test_a_name_that_can_be_no_namespace_is_refused(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(SpecError) as raised:
+        create(tmp_path / "above" / name)
+    assert said in str(raised.value)
+    assert everything_in(tmp_path) == []
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for name in "abcde":
+        (folder / name).write_text("precious")
+    with pytest.raises(SpecError, match=r"mine is there already, and holds a, b, c and 2 more: name a folder that is"):
+        create(folder)
+    assert everything_in(tmp_path) == ["mine", *(f"mine/{name}" for name in "abcde")]
+
+
+def test_a_file_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("precious")
+    with pytest.raises(SpecError, match=r"mine is there already, and is no folder: choose another name"):
+        create(tmp_path / "mine")
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_the_folder_that_one_is_in_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path / "mine")
+    with pytest.raises(SpecError, match="is the folder that you are in"):
+        create(Path())
+
+
+def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Path.write_text
+
+    def full_after_one(path: Path, text: str, encoding: str | None = None) -> int:
+        if path.name == "op.py":
+            return write(path, text, encoding)
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(Path, "write_text", full_after_one)
+    with pytest.raises(OpwrightError, match=r"mine cannot be made: No space left on device"):
+        create(tmp_path / "above/mine")
+    assert everything_in(tmp_path) == []
+
+
+def test_of_two_who_make_the_same_folder_the_second_takes_nothing_from_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def meanwhile(draft: Path, target: Path) -> Path:
+        target.mkdir()
+        (target / "op.py").write_text("the first one's")
+        return rename(draft, target)
+
+    monkeypatch.setattr(Path, "rename", meanwhile)
+    with pytest.raises(OpwrightError, match="mine cannot be made: Directory not empty"):
+        create(tmp_path / "mine")
+    assert everything_in(tmp_path) == ["mine", "mine/op.py"]
+    assert (tmp_path / "mine/op.py").read_text() == "the first one's"
+
+
+def test_a_place_where_nothing_can_be_made_is_an_error_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OpwrightError, match=r"file/mine cannot be made: Not a directory\. Name a folder in one"):
+        create(tmp_path / "file/mine")

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Sequence  # noqa: TC003  annotations become a schema
+from typing import Any, Optional
+
+import pytest
+import torch
+from torch import Tensor
+
+import opwright
+from opwright.builder.definitions import source_text
+from opwright.errors import SpecError
+from opwright.spec import Make, Op
+
+
+def described(reference: Any, **options: Any) -> Op:  # noqa: ANN401  any function, any option
+    return opwright.Library("mine").op(**options)(reference)
+
+
+def scale(x: Tensor, factor: float = 2.0) -> Tensor:
+    return x * factor
+
+
+def mul(x: Tensor, y: Tensor) -> Tensor:
+    return x * y
+
+
+def everything(
+    parts: Sequence[Tensor],
+    maybe: Sequence[Optional[Tensor]],  # noqa: UP045  as in schemas
+    bias: Optional[Tensor],  # noqa: UP045  as above
+    sizes: Sequence[int],
+    *,
+    mode: str = "plus",
+    dtype: Optional[torch.dtype] = None,  # noqa: UP045  as above
+) -> tuple[Tensor, Tensor]:
+    raise NotImplementedError
+
+
+def named(grad: Tensor, wanted: Tensor, result: Tensor) -> Tensor:
+    return grad * wanted * result
+
+
+def listed(x: Tensor) -> list[Tensor]:
+    return [x]
+
+
+def fill(x: Tensor) -> None:
+    x.fill_(1)
+
+
+EVERYTHING = (
+    "everything_backward(Tensor? grad_0, Tensor? grad_1, Tensor[] parts, Tensor?[] maybe, Tensor? bias, "
+    "SymInt[] sizes, str mode, ScalarType? dtype, bool[] wanted) -> (Tensor[], Tensor[], Tensor)"
+)
+NAMED = (
+    "named_backward(Tensor grad_grad, Tensor grad, Tensor wanted, Tensor result, bool[] grad_wanted) -> "
+    "(Tensor, Tensor, Tensor)"
+)
+
+
+@pytest.mark.parametrize(
+    ("reference", "schema"),
+    [
+        (scale, "scale_backward(Tensor grad, Tensor x, float factor) -> Tensor"),
+        (mul, "mul_backward(Tensor grad, Tensor x, Tensor y, bool[] wanted) -> (Tensor, Tensor)"),
+        (
+            everything,
+            EVERYTHING,
+        ),
+        (
+            named,
+            NAMED,
+        ),
+    ],
+)
+def test_the_schema_of_a_backward_follows_from_the_forwards(reference: Any, schema: str) -> None:  # noqa: ANN401
+    forward = described(reference)
+    backward = forward.backward()
+    assert backward.schema == schema
+    assert [parameter.name for parameter in backward.parameters] == list(
+        inspect.signature(backward.reference).parameters
+    )
+    assert forward.library.ops[backward.name] is backward
+    assert not backward.has_own_reference
+
+
+def test_a_backward_has_a_backward_of_its_own() -> None:
+    second = described(mul).backward().backward()
+    assert second.schema == (
+        "mul_backward_backward(Tensor? grad_0, Tensor? grad_1, Tensor grad, Tensor x, Tensor y, bool[] wanted, "
+        "bool[] grad_wanted) -> (Tensor, Tensor, Tensor)"
+    )
+
+
+def test_only_what_is_differentiable_has_a_gradient() -> None:
+    forward = described(mul, differentiable=("y",))
+    assert forward.backward().schema == "mul_backward(Tensor grad, Tensor x, Tensor y) -> Tensor"
+
+
+def test_less_is_saved_where_the_author_writes_the_reference() -> None:
+    forward = described(scale)
+
+    @forward.backward(saves=("result", "factor"))
+    def scale_backward(grad: Tensor, result: Tensor, factor: float) -> Tensor:  # noqa: ARG001  what is saved
+        return grad * factor
+
+    assert forward.gradient is not None
+    assert forward.gradient.op is scale_backward
+    assert forward.gradient.saves == ("result", "factor")
+    assert forward.gradient.result_names == ["result"]
+    assert not forward.gradient.wanted_is_said
+    assert scale_backward.schema == "scale_backward(Tensor grad, Tensor result, float factor) -> Tensor"
+    assert scale_backward.has_own_reference
+    assert scale_backward(torch.ones(2), torch.ones(2), 3.0).tolist() == [3, 3]
+
+
+def test_a_reference_may_be_given_without_saying_what_is_saved() -> None:
+    forward = described(scale)
+
+    @forward.backward
+    def anything(grad: Tensor, x: Tensor, factor: float) -> Tensor:  # noqa: ARG001  what is saved
+        return grad * factor
+
+    assert anything.name == "scale_backward"
+    assert "scale_backward" in forward.library.ops
+
+
+def test_the_samples_of_a_backward_are_those_of_its_forward() -> None:
+    forward = described(mul)
+    backward = forward.backward()
+    assert not backward.has_samples
+
+    @forward.samples
+    def _(make: Make) -> Iterator[Any]:
+        yield make.randn(3), make.randn(3)
+        yield make.randn(3), make.randint(0, 5, 3)
+
+    assert backward.has_samples
+    floats, integers = backward.draw(Make())
+    assert [tuple(argument.shape) for argument in floats.args[:3]] == [(3,), (3,), (3,)]
+    assert (floats.args[3], integers.args[3]) == ([True, True], [True, False])
+
+    @backward.samples
+    def _(make: Make) -> Iterator[Any]:
+        yield make.randn(1), make.randn(1), make.randn(1), [True, True]
+
+    assert len(list(backward.draw(Make()))) == 1
+
+
+def test_the_derived_reference_gives_what_is_wanted() -> None:
+    backward = described(mul).backward()
+    grad, x, y = torch.randn(3), torch.randn(3), torch.randn(3)
+    of_x, of_y = backward(grad, x, y, wanted=[True, False])
+    assert torch.equal(of_x, grad * y)
+    assert of_y is None
+    of_x, of_y = backward(grad, x, y, [False, True])
+    assert of_x is None
+    assert torch.equal(of_y, grad * x)
+
+
+def test_the_bridge_is_told_who_computes_whose_gradient() -> None:
+    forward = described(everything, differentiable=("maybe", "bias"))
+
+    @forward.backward(saves=("bias", "result_1"))
+    def backward(
+        grad_0: Optional[Tensor],  # noqa: UP045  as above
+        grad_1: Optional[Tensor],  # noqa: UP045  as above
+        bias: Optional[Tensor],  # noqa: UP045  as above
+        result_1: Tensor,
+        wanted: Sequence[bool],
+    ) -> tuple[list[Tensor], Tensor]:
+        raise NotImplementedError
+
+    @forward.library.op
+    def negate(x: Tensor) -> Tensor:
+        return -x
+
+    @negate.backward(saves=())
+    def negate_backward(grad: Tensor) -> Tensor:
+        return -grad
+
+    text = source_text(forward.library)
+    assert r'"mine::everything mine::everything_backward 1,2 2,r1 1\n"' in text
+    assert r'"mine::negate mine::negate_backward 0 - 0\n"' in text
+    assert "opwright_gradients" not in source_text(described(scale).library)
+
+
+def raises(message: str) -> Any:  # noqa: ANN401  pytest's context manager
+    return pytest.raises(SpecError, match=re.escape(message))
+
+
+def test_one_string_is_not_a_list_of_names() -> None:
+    with raises("saves='x' of mine::scale is one string; write a tuple: saves=('x',)"):
+        described(scale).backward(saves="x")
+
+
+def test_an_unknown_name_cannot_be_saved() -> None:
+    with raises("the backward of mine::scale saves 'result_0': expected some of result, x, factor"):
+        described(scale).backward(saves=("result_0",))
+    with raises("saves 'result': expected some of result_0, result_1, parts, maybe, bias, sizes, mode, dtype"):
+        described(everything).backward(saves=("result",))
+
+
+def test_there_is_one_backward() -> None:
+    forward = described(scale)
+    forward.backward()
+    with raises("mine::scale has a backward already, mine::scale_backward: keep one of the two"):
+        forward.backward()
+
+
+def test_what_writes_has_no_backward() -> None:
+    with raises("mine::fill writes to x, and so has no gradient: return a new tensor"):
+        described(fill, mutates=("x",)).backward()
+
+
+def test_what_has_no_differentiable_argument_has_no_backward() -> None:
+    with raises("mine::scale has no differentiable argument, and so no backward"):
+        described(scale, differentiable=()).backward()
+
+
+def test_a_list_result_has_no_native_backward() -> None:
+    with raises("mine::listed returns (List[Tensor]); a native backward needs results that are tensors. Leave it out:"):
+        described(listed).backward()
+
+
+def test_a_reference_that_takes_something_else_is_refused() -> None:
+    def wrong(grad: Tensor, factor: float) -> Tensor:
+        return grad * factor
+
+    with raises(
+        "the backward mine::scale_backward must take (Tensor grad, Tensor x, float factor), and takes "
+        "(Tensor grad, float factor) -> Tensor"
+    ):
+        described(scale).backward(wrong)
+
+
+def test_a_reference_that_returns_something_else_is_refused() -> None:
+    def wrong(grad: Tensor, x: Tensor, factor: float) -> tuple[Tensor, Tensor]:
+        return grad * factor, x
+
+    with raises("the backward mine::scale_backward must return Tensor, and returns (Tensor, Tensor)"):
+        described(scale).backward(wrong)

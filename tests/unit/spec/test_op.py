@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence  # noqa: TC003  annotations become a schema
+from typing import Any, Optional
+
+import pytest
+import torch
+from torch import Tensor
+
+import opwright
+from opwright.errors import SpecError
+from opwright.spec import Make, Op, Sample
+
+
+def described(reference: Any, **options: Any) -> Op:  # noqa: ANN401  any function, any option
+    return opwright.Library("mine").op(**options)(reference)
+
+
+def scale(x: Tensor, factor: float = 2.0, *, bias: Optional[Tensor] = None) -> Tensor:  # noqa: UP045  as in schemas
+    """`x * factor`, plus `bias`."""
+    return x * factor if bias is None else x * factor + bias
+
+
+def joined(parts: Sequence[Tensor], maybe: Sequence[Optional[Tensor]], count: int) -> tuple[Tensor, int]:  # noqa: UP045
+    raise NotImplementedError
+
+
+def fill(x: Tensor, y: Tensor) -> None:
+    x.copy_(y)
+
+
+def shape(x: Tensor) -> int:
+    return x.dim()
+
+
+def test_an_operator_runs_its_reference_and_has_its_name_and_docstring() -> None:
+    op = described(scale)
+    assert op(torch.ones(2), 3.0).tolist() == [3, 3]
+    assert (op.name, op.qualified_name, repr(op)) == ("scale", "mine::scale", "<Op mine::scale>")
+    assert op.__doc__ == "`x * factor`, plus `bias`."
+    assert op.has_own_reference
+
+
+def test_parameters_and_results_follow_from_the_schema() -> None:
+    op = described(joined)
+    assert [(one.name, one.type, one.holds_tensors) for one in op.parameters] == [
+        ("parts", "List[Tensor]", True),
+        ("maybe", "List[Optional[Tensor]]", True),
+        ("count", "int", False),
+    ]
+    assert op.results == ("Tensor", "int")
+
+
+@pytest.mark.parametrize(
+    ("reference", "names"), [(scale, ("x", "bias")), (joined, ("parts", "maybe")), (shape, ()), (fill, ())]
+)
+def test_every_tensor_is_differentiable_where_a_result_can_be(reference: Any, names: tuple[str, ...]) -> None:  # noqa: ANN401
+    assert described(reference, mutates=("x",) if reference is fill else ()).differentiable == names
+
+
+def test_the_author_may_say_what_is_differentiable_in_any_order() -> None:
+    assert described(scale, differentiable=()).differentiable == ()
+    assert described(joined, differentiable=("maybe", "parts")).differentiable == ("parts", "maybe")
+
+
+def test_what_is_no_tensor_cannot_be_differentiable() -> None:
+    message = "differentiable='factor' of mine::scale is no tensor argument: expected some of x, bias"
+    with pytest.raises(SpecError, match=re.escape(message)):
+        _ = described(scale, differentiable=("factor",)).differentiable
+
+
+def test_an_operator_that_writes_has_no_gradient() -> None:
+    message = "mine::fill writes to x, and so has no gradient: return a new tensor, or leave differentiable out"
+    with pytest.raises(SpecError, match=re.escape(message)):
+        _ = described(fill, mutates=("x",), differentiable=("y",)).differentiable
+
+
+def test_one_string_is_not_a_list_of_names() -> None:
+    with pytest.raises(
+        SpecError, match=re.escape("differentiable='x' is one string; write a list: differentiable=['x']")
+    ):
+        described(scale, differentiable="x")
+
+
+def test_a_call_is_bound_to_names_in_their_order_and_spread_again() -> None:
+    op = described(scale)
+    x, bias = torch.ones(2), torch.zeros(2)
+    bound = op.bind(Sample((x,), {"bias": bias}))
+    assert list(bound) == ["x", "factor", "bias"]
+    assert bound["factor"] == 2.0
+    assert op.spread(bound) == ([x, 2.0], {"bias": bias})
+
+
+@pytest.mark.parametrize(
+    ("sample", "said"),
+    [
+        (Sample(), "missing a required argument: 'x'"),
+        (Sample((1, 2, 3)), "too many positional arguments"),
+        (Sample((1,), {"bigger": 2}), "got an unexpected keyword argument 'bigger'"),
+    ],
+)
+def test_a_sample_that_does_not_fit_says_why(sample: Sample, said: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(f"a sample of mine::scale does not fit its parameters: {said}")):
+        described(scale).bind(sample)
+
+
+def test_samples_are_drawn_with_what_makes_them() -> None:
+    op = described(scale)
+    assert not op.has_samples
+
+    @op.samples
+    def _(make: Make) -> Iterator[Any]:
+        yield make.randn(3)
+        yield make.randn(3), 4.0
+        yield make.call(make.randn(3), bias=make.randn(3))
+
+    assert op.has_samples
+    assert op.dtypes == ()
+    bare, pair, call = op.draw(Make())
+    assert len(bare.args) == 1
+    assert pair.args[1] == 4.0
+    assert list(call.kwargs) == ["bias"]
+
+
+def test_samples_may_claim_dtypes() -> None:
+    op = described(scale)
+
+    @op.samples(dtypes=(torch.float32, torch.float64))
+    def _(make: Make) -> Iterator[Any]:
+        yield make.randn(3)
+
+    assert op.dtypes == (torch.float32, torch.float64)
+    assert op.has_samples
+
+
+def test_without_samples_the_error_shows_how_to_write_some() -> None:
+    with pytest.raises(
+        SpecError, match=r"mine::scale has no samples: write below it\n\n@scale\.samples\ndef _\(make\):"
+    ):
+        described(scale).draw(Make())
+
+
+def test_what_is_written_by_hand_is_kept() -> None:
+    op = described(scale)
+    assert (op.hand_written_fake, op.hand_written_oracle, op.hand_written_vmap) == (None, None, None)
+    assert not op.claims_vmap
+    pieces = [op.fake(lambda x: x), op.oracle(lambda x: x), op.vmap(lambda x: x)]
+    assert [op.hand_written_fake, op.hand_written_oracle, op.hand_written_vmap] == pieces
+    assert op.claims_vmap
+    assert described(scale, vmap=True).claims_vmap
