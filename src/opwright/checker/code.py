@@ -60,7 +60,7 @@ def _tensor_code(tensor: Tensor) -> str:
     if is_far(tensor):
         size = tensor.untyped_storage().nbytes() // tensor.element_size()
         return f"torch.empty({size}{dtype}).as_strided({shape}, {strides}, {offset})  # untouched pages cost nothing"
-    if tensor.is_contiguous() and offset == 0:
+    if strides == torch.empty(shape, device="meta").stride() and offset == 0:
         if 0 < tensor.numel() <= _WRITTEN_OUT:
             return f"torch.tensor({value_code(tensor.tolist())}{dtype}{device})"
         return _drawn(shape, tensor, dtype, device)

@@ -16,7 +16,10 @@ from opwright.spec import derive
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# How often the allocator is asked: it may have other memory of that size to give first.
 _TRIES = 16
+_MORE_TRIES = 1024
+_MOST_BYTES = 2**23
 
 
 def address_range(tensor: Tensor) -> range:
@@ -52,10 +55,16 @@ def _is_handed_out(span: range) -> bool:
     libc.malloc.restype = ctypes.c_void_p
     libc.malloc.argtypes = [ctypes.c_size_t]
     libc.free.argtypes = [ctypes.c_void_p]
-    given = [libc.malloc(len(span)) for _ in range(_TRIES)]
+    # Smaller pieces too: something else may sit in a part of it by now.
+    sizes = {len(span), len(span) // 2, len(span) // 8} - {0}
+    given = [
+        (libc.malloc(size), size)
+        for size in sorted(sizes, reverse=True)
+        for _ in range(max(_TRIES, min(_MORE_TRIES, _MOST_BYTES // size)))
+    ]
     fresh = [torch.empty(len(span), dtype=torch.uint8) for _ in range(_TRIES)]
-    spans = [range(start, start + len(span)) for start in given if start] + [address_range(tensor) for tensor in fresh]
-    for start in given:
+    spans = [range(start, start + size) for start, size in given if start] + [address_range(tensor) for tensor in fresh]
+    for start, _ in given:
         libc.free(start)
     return any(overlap(span, other) for other in spans)
 

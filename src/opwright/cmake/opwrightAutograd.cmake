@@ -7,7 +7,8 @@
 # looks for operator libraries when it is loaded; a program that opens one later calls what it exports for that,
 #   extern "C" const char* opwright_attach_gradients();    // null, or what is wrong
 get_property(_opwright_languages GLOBAL PROPERTY ENABLED_LANGUAGES)
-if(NOT TARGET opwright_autograd AND "CXX" IN_LIST _opwright_languages AND NOT CMAKE_SCRIPT_MODE_FILE)
+list(FIND _opwright_languages CXX _opwright_cxx)
+if(NOT TARGET opwright_autograd AND NOT _opwright_cxx EQUAL -1 AND NOT CMAKE_SCRIPT_MODE_FILE)
   add_library(opwright_autograd SHARED EXCLUDE_FROM_ALL "${_opwright_here}/../autograd/bridge.cpp")
   target_compile_options(opwright_autograd PRIVATE -O3)
   set_target_properties(opwright_autograd PROPERTIES CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from opwright.checker.kinds import Kind
+from opwright.checker.recorder import MARK, Recorder, read, written
+from opwright.checker.verdict import Failure
+
+
+@pytest.fixture
+def events() -> list[dict[str, Any]]:
+    return []
+
+
+def recorder(events: list[dict[str, Any]], *skip: str) -> Recorder:
+    return Recorder("mine::f", "eager", "cpu", events.append, frozenset(skip))
+
+
+def test_a_step_is_said_before_it_is_done(events: list[dict[str, Any]]) -> None:
+    assert recorder(events).begin("sample 1", "f(x)", Kind.FREED)
+    where = {"op": "mine::f", "runtime": "eager", "device": "cpu"}
+    assert events == [{"event": "step", **where, "step": "sample 1", "call": "f(x)", "crash": "freed-memory"}]
+
+
+def test_a_step_of_which_a_process_died_is_not_done_again(events: list[dict[str, Any]]) -> None:
+    again = recorder(events, "sample 1")
+    assert not again.begin("sample 1")
+    assert again.died_of("sample 1")
+    assert again.begin("sample 2")
+    assert [event["step"] for event in events] == ["sample 2"]
+
+
+def test_of_each_kind_the_first_failure_is_kept(events: list[dict[str, Any]]) -> None:
+    cell = recorder(events)
+    for kind, case in ((Kind.TAIL, "plain"), (Kind.LEAK, "other"), (Kind.TAIL, "later")):
+        cell.fail(Failure(kind, case))
+    assert [failure.case for failure in cell.cell().failures] == ["plain", "other"]
+    assert cell.failed
+    assert cell.has(Kind.LEAK, Kind.RACE)
+    assert not cell.has(Kind.RACE)
+
+
+def test_refusals_are_counted_among_the_cases(events: list[dict[str, Any]]) -> None:
+    counting = recorder(events)
+    counting.ok()
+    counting.ok(3)
+    counting.refused(2)
+    counting.note("a note")
+    counting.note("a note")
+    counting.note("another")
+    cell = counting.cell()
+    assert (cell.status, cell.cases, cell.refused, cell.reason) == ("passed", 6, 2, "a note; another")
+    assert not counting.failed
+    assert counting.cell("not applicable", "it has none").reason == "it has none"
+
+
+def test_an_event_comes_back_from_its_line() -> None:
+    event = {"event": "step", "step": "línea\nof two lines", "call": f"{MARK}\x00"}
+    lines = written(event).split("\n")
+    assert [found for line in lines if (found := read(line))] == [event]
+
+
+def test_an_event_survives_what_was_printed_before_it_on_its_line() -> None:
+    printed = f"a kernel prints without an end{written({'event': 'end'})}more"
+    assert [read(line) for line in printed.split("\n")] == [None, {"event": "end"}, None]
+
+
+def test_an_event_that_was_cut_short_is_no_event() -> None:
+    line = written({"event": "step", "step": "sample 1"}).strip("\n")
+    assert read(line) is not None
+    assert read(line[:-3]) is None
