@@ -11,13 +11,6 @@ from opwright.errors import OpwrightError, SpecError
 from opwright.scaffold.flavour import Flavour
 from opwright.spec import Library
 
-# Where PyTorch registers operators of its own, or keeps other things, beside the namespaces that no library may have.
-_TAKEN = frozenset(
-    {"c10d", "debugprims", "export", "import_module", "inductor", "load_library", "loaded_libraries", "mkl", "mkldnn"}
-    | {"mkldnn_prepacked", "onednn", "profiler", "quantization", "quantized", "quantized_decomposed", "rngprims"}
-    | {"sparse", "static_runtime", "streams", "symm_mem", "torchvision"}
-)
-
 
 @dataclass(frozen=True)
 class Created:
@@ -69,9 +62,6 @@ def create(path: Path, flavour: Flavour = Flavour.CPU) -> Created:
 def _checked_name(name: str) -> str:
     if keyword.iskeyword(name):
         msg = f"the name {name!r} is a word of Python's: torch.ops.{name} cannot be written. Choose 'my_{name}', say"
-        raise SpecError(msg)
-    if name in _TAKEN:
-        msg = f"the namespace {name!r} belongs to PyTorch; choose one of your own, such as 'my_{name}'"
         raise SpecError(msg)
     return Library(name).namespace  # which refuses every name that no library may have
 

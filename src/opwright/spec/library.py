@@ -16,8 +16,16 @@ if TYPE_CHECKING:
     import torch
 
 SOURCE_SUFFIXES = frozenset({".cpp", ".cc", ".cxx", ".c++", ".cu"})
-# PyTorch's own namespaces: an operator there would shadow, or be shadowed by, a built-in one.
-RESERVED_NAMESPACES = frozenset({"aten", "prim", "prims", "onnx", "_C", "torch", "higher_order"})
+# Where PyTorch registers operators of its own, or keeps other things of `torch.ops`: an operator there would shadow,
+# or be shadowed by, a built-in one.
+RESERVED_NAMESPACES = frozenset(
+    {"_C", "aten", "c10d", "debugprims", "export", "higher_order", "import_module", "inductor", "load_library"}
+    # Of opwright itself: references for the autograd bridge.
+    | {"opwright_composite"}
+    | {"loaded_libraries", "mkl", "mkldnn", "mkldnn_prepacked", "onednn", "onnx", "prim", "prims", "profiler"}
+    | {"quantization", "quantized", "quantized_decomposed", "rngprims", "sparse", "static_runtime", "streams"}
+    | {"symm_mem", "torch", "torchvision"}
+)
 
 
 class Library:

@@ -37,7 +37,7 @@ class Describe(Protocol):
     def __call__(self, text: str) -> Library: ...
 
 
-class Make(Protocol):
+class MakeSubject(Protocol):
     """Describes one operator, registers it with PyTorch, and gives it as a check has it."""
 
     def __call__(self, text: str, *, quick: bool = False, large: bool = False, seed: int = 0) -> Subject: ...
@@ -55,7 +55,7 @@ def describe(tmp_path_factory: pytest.TempPathFactory) -> Describe:
 
 
 @pytest.fixture(scope="session")
-def make_subject(describe: Describe, tmp_path_factory: pytest.TempPathFactory) -> Make:
+def make_subject(describe: Describe, tmp_path_factory: pytest.TempPathFactory) -> MakeSubject:
     def make_subject(text: str, *, quick: bool = False, large: bool = False, seed: int = 0) -> Subject:
         library = describe(text)
         open_library(library)

@@ -13,7 +13,7 @@ from opwright.checker.code import call_code, value_code
 from opwright.checker.layouts import far_apart, layouts
 
 if TYPE_CHECKING:
-    from conftest import Make
+    from tests.unit.checker.conftest import MakeSubject
 
 NAN, INF = float("nan"), float("inf")
 DTYPES = [
@@ -23,11 +23,11 @@ DTYPES = [
 ]
 
 
-def evaluated(value: Any) -> Any:
+def evaluated(value: Any) -> Any:  # noqa: ANN401  whatever operators take
     return eval(value_code(value), {"torch": torch})  # noqa: S307  that it can be pasted is what is tested
 
 
-def assert_laid_out_alike(made: Any, tensor: Tensor) -> None:
+def assert_laid_out_alike(made: object, tensor: Tensor) -> None:
     assert isinstance(made, Tensor)
     assert (made.dtype, made.device, made.shape) == (tensor.dtype, tensor.device, tensor.shape)
     assert (made.stride(), made.storage_offset()) == (tensor.stride(), tensor.storage_offset())
@@ -63,10 +63,7 @@ def test_a_small_tensor_is_written_out() -> None:
 
 @pytest.mark.parametrize("numbers", [[NAN, INF, -INF, 1.0], [complex(NAN, -INF), complex(1, NAN)]])
 def test_a_small_tensor_keeps_what_are_no_usual_numbers(numbers: list[Any]) -> None:
-    tensor = torch.tensor(numbers)
-    assert torch.equal(
-        torch.view_as_real(evaluated(tensor + 0j)).nan_to_num(7), torch.view_as_real(tensor + 0j).nan_to_num(7)
-    )
+    assert str(evaluated(torch.tensor(numbers))) == str(torch.tensor(numbers))
 
 
 @pytest.mark.parametrize("number", [NAN, INF, -INF, 1e-40, -0.0])
@@ -103,10 +100,12 @@ def test_a_tensor_without_numbers_keeps_its_layout() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [3, True, None, "a 'quoted' word", 2.5, INF, -INF, [1, 2], [], [INF, 1.0], 1 + 2j, torch.float16, torch.strided]
-    + [torch.device("cpu"), torch.device("cuda", 1), torch.channels_last, ["a", "b"]],
+    [
+        *(3, True, None, "a 'quoted' word", 2.5, INF, -INF, [1, 2], [], [INF, 1.0], 1 + 2j, torch.float16),
+        *(torch.strided, torch.device("cpu"), torch.device("cuda", 1), torch.channels_last, ["a", "b"]),
+    ],
 )
-def test_what_is_no_tensor_is_written_as_it_is(value: Any) -> None:
+def test_what_is_no_tensor_is_written_as_it_is(value: object) -> None:
     assert evaluated(value) == value
 
 
@@ -114,10 +113,10 @@ def test_numbers_unlike_themselves_are_written_too() -> None:
     assert str(evaluated([NAN, complex(INF, NAN)])) == str([NAN, complex(INF, NAN)])
 
 
-def test_the_lines_of_a_call_run_and_make_the_call(make_subject: Make) -> None:
+def test_the_lines_of_a_call_run_and_make_the_call(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op
-def shown(x: Tensor, parts: Sequence[Tensor], offset: Tensor | None = None, factor: float = 2.0, *, mode: str) -> Tensor:
+def shown(x: Tensor, parts: Sequence[Tensor], offset: Tensor | None, factor: float = 2.0, *, mode: str) -> Tensor:
     if mode != "a":
         raise ValueError(mode)
     return x * factor + sum(parts) if offset is None else offset

@@ -49,9 +49,6 @@ def run(subject: Subject, recorder: Recorder) -> None:
         groups = graphs.alike([case for case in subject.samples if not subject.expected(case).refusal])
         for group in groups[:_MOST_GRAPHS]:
             _check_graph(steps, group)
-        if len(groups) > _MOST_COMPILED:
-            told = f"{min(len(groups), _MOST_GRAPHS)} graphs, of which {_MOST_COMPILED} was compiled to the end"
-            recorder.note(f"{told}, for {len(groups)} combinations of constants and dtypes")
         if recorder.failed:
             return
         if subject.options.quick:
@@ -62,6 +59,9 @@ def run(subject: Subject, recorder: Recorder) -> None:
         except ToolchainError:
             recorder.note("the graph was run without fused kernels: there is no C++ compiler")
             return
+        if len(groups) > _MOST_COMPILED:
+            told = f"{min(len(groups), _MOST_GRAPHS)} graphs, of which {_MOST_COMPILED} was compiled to the end"
+            recorder.note(f"{told}, for {len(groups)} combinations of constants and dtypes")
         for group in groups[:_MOST_COMPILED]:
             _check_compiled(steps, [*group, *graphs.other_sizes(subject, group[0])])
 
