@@ -30,6 +30,7 @@ void check_one(const Tensor& x, std::string_view what) {
     if (what == "finite") check::finite(x, "warp");
 }
 void same_device(const Tensor& image, const Tensor& warp) { check::same_device(warp, "warp", image, "image"); }
+void same_sizes(const Tensor& image, const Tensor& mask) { check::same_sizes(mask, "mask", image, "image"); }
 void number(double x) { check::finite(x, "scale"); }
 void parts(const Tensor& x, int64_t n, ScalarType dtype, Device device, MemoryFormat) {
     OPWRIGHT_CHECK(n > 0, "n is ", n, ", ", 0.5, ", ", true, ", ", x.sizes(), ", ", dtype, ", ", device, ", ",
@@ -38,6 +39,7 @@ void parts(const Tensor& x, int64_t n, ScalarType dtype, Device device, MemoryFo
 OPWRIGHT_LIBRARY(checked, m) {
     m.def("check_one", OPWRIGHT_FN(check_one), "CompositeExplicitAutograd");
     m.def("same_device", OPWRIGHT_FN(same_device), "CompositeExplicitAutograd");
+    m.def("same_sizes", OPWRIGHT_FN(same_sizes));
     m.def("number", OPWRIGHT_FN(number));
     m.def("parts", OPWRIGHT_FN(parts));
 }
@@ -152,3 +154,11 @@ def test_a_message_is_put_together_from_parts_of_every_kind() -> None:
 def test_a_check_without_a_message_does_not_compile(compiler_refuses: Callable[..., str]) -> None:
     said = compiler_refuses("#include <opwright/check.h>\nvoid f(int n) { OPWRIGHT_CHECK(n > 0); }")
     assert "OPWRIGHT_CHECK needs a message" in said
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (2, 4), (4, 2, 1), ()])
+def test_another_shape_is_told_beside_the_one_that_is_wanted(shape: tuple[int, ...]) -> None:
+    torch.ops.checked.same_sizes(IMAGE, torch.ones(2, 4).t())
+    assert said(torch.ops.checked.same_sizes, IMAGE, torch.zeros(shape)) == (
+        f"mask must have the shape of image, (4, 2), got {shape}"
+    )

@@ -34,7 +34,7 @@ template <class F, class... Rest>
 Tensor mapped(F f, const Tensor& first, const Rest&... rest) {
     check::dtype(first, "the first tensor", {ScalarType::Float, ScalarType::Double});
     (check::dtype(rest, "another tensor", first.scalar_type()), ...);
-    OPWRIGHT_CHECK(((rest.sizes() == first.sizes()) && ... && true), "the tensors must be of one shape");
+    (check::same_sizes(rest, "a tensor", first, "the first one"), ...);
     return first.scalar_type() == ScalarType::Float ? mapped_as<float>(f, contiguous(first), contiguous(rest)...)
                                                     : mapped_as<double>(f, contiguous(first), contiguous(rest)...);
 }

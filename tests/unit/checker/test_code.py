@@ -8,7 +8,6 @@ import torch
 from hypothesis import given
 from torch import Tensor
 
-from opwright.checker.case import Case, Family
 from opwright.checker.code import call_code, value_code
 from opwright.checker.layouts import far_apart, layouts
 
@@ -137,6 +136,3 @@ def _(make):
         assert made["result"].shape == subject.call(case.fresh())[0].shape
         assert call.startswith(f"torch.ops.{subject.library.namespace}.shown(x, parts, ")
         assert call.endswith("mode='a')")
-    assert call_code(subject, Case("", Family.SAMPLE, {**subject.samples[0].arguments, "mode": "b"})).endswith(
-        "mode='b')"
-    )

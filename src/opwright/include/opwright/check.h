@@ -232,6 +232,12 @@ inline void sizes(const Tensor& tensor, std::string_view name, std::initializer_
     OPWRIGHT_CHECK(fits, name, " must have shape ", wanted, ", got ", got);
 }
 
+inline void same_sizes(const Tensor& tensor, std::string_view name, const Tensor& other, std::string_view other_name) {
+    // Not ==, which arrays lack in PyTorch 2.11.
+    OPWRIGHT_CHECK(tensor.sizes().equals(other.sizes()), name, " must have the shape of ", other_name, ", ",
+                   other.sizes(), ", got ", tensor.sizes());
+}
+
 inline void contiguous(const Tensor& tensor, std::string_view name) {
     OPWRIGHT_CHECK(tensor.is_contiguous(), name, " must be contiguous, got strides ", tensor.strides(), " for shape ",
                    tensor.sizes(), ": call .contiguous() first");

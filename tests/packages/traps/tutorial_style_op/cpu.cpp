@@ -13,7 +13,7 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
 #else
     opwright::check::dtype(a, "a", opwright::ScalarType::Float);
     opwright::check::dtype(b, "b", opwright::ScalarType::Float);
-    OPWRIGHT_CHECK(a.sizes() == b.sizes(), "a and b must have the same shape, got ", a.sizes(), " and ", b.sizes());
+    opwright::check::same_sizes(b, "b", a, "a");
     const Tensor x = torch::stable::contiguous(a);
     const Tensor y = torch::stable::contiguous(b);
 #endif

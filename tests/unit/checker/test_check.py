@@ -1,0 +1,211 @@
+"""What `check` says before it runs anything, and what its report and the program say after."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import opwright
+from opwright.checker.kinds import Kind
+from opwright.errors import SpecError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opwright.spec import Library
+    from tests.unit.checker.conftest import Describe
+
+TWO = """
+@library.op
+def right(x: Tensor) -> Tensor:
+    return x + 1
+
+@library.op
+def refuses(x: Tensor) -> Tensor:
+    raise ValueError("it takes nothing")
+
+@library.op
+def empty(x: Tensor) -> Tensor:
+    return x
+
+@right.samples
+@refuses.samples
+def _(make):
+    yield make.randn(4)
+
+@empty.samples
+def _(make):
+    yield from ()
+"""
+
+
+@pytest.fixture(scope="module")
+def library(describe: Describe) -> Library:
+    return describe(TWO)
+
+
+# -- before anything runs ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"ops": ["left"]}, "there is no operator 'left': expected some of right, refuses, empty"),
+        (
+            {"runtimes": ["eagre"]},
+            "there is no runtime 'eagre': expected some of eager, autograd, compile, vmap, trace, ",
+        ),
+        ({"devices": ["tpu"]}, "there is no device 'tpu': expected some of cpu, cuda"),
+    ],
+)
+def test_an_unknown_name_is_told_with_those_that_are_known(
+    library: Library, asked: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SpecError) as caught:
+        opwright.check(library, **asked)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_library_that_is_in_no_file_cannot_be_checked() -> None:
+    with pytest.raises(
+        SpecError, match=r"'nowhere' is in no op\.py: a check opens it in processes of its own, from a file"
+    ):
+        opwright.check(opwright.Library("nowhere"))
+
+
+def test_a_folder_without_a_description_cannot_be_checked(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=r"holds no operator library: expected an op\.py at"):
+        opwright.check(tmp_path)
+
+
+def test_a_library_without_operators_cannot_be_checked(describe: Describe) -> None:
+    with pytest.raises(SpecError, match=r"describes no operators: decorate a function in op\.py with @library\.op"):
+        opwright.check(describe(""))
+
+
+def test_without_native_code_there_is_nothing_for_a_sanitizer(library: Library) -> None:
+    with pytest.raises(SpecError, match="has no native source: there is nothing that a sanitizer could watch"):
+        opwright.check(library, sanitize=["address"])
+
+
+# -- the report -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def report(library: Library) -> Any:  # noqa: ANN401  a Report, whose module imports torch
+    return opwright.check(library, runtimes=["host-aoti", "trace", "script", "vmap"], quick=True, seed=5)
+
+
+def cells(report: Any, op: str) -> dict[str, Any]:  # noqa: ANN401  as above
+    return {cell.runtime: cell for cell in report.cells if cell.op.endswith(f"::{op}")}
+
+
+def test_cells_come_in_the_order_of_operators_and_runtimes(report: Any, library: Library) -> None:  # noqa: ANN401  as above
+    names = [(cell.op, cell.runtime) for cell in report.cells]
+    runtimes = ("vmap", "trace", "script", "host-aoti")
+    assert names == [(f"{library.namespace}::{op}", name) for op in library.ops for name in runtimes]
+    assert (report.namespace, report.path, report.seed) == (library.namespace, str(library.root), 5)
+
+
+def test_what_does_not_apply_or_was_left_out_has_a_reason_and_is_not_passed(report: Any) -> None:  # noqa: ANN401  as above
+    found = cells(report, "right")
+    assert [cell.status for cell in found.values()] == ["not applicable", "passed", "passed", "not run"]
+    assert found["vmap"].reason == "not claimed; @library.op(vmap=True) claims it"
+    assert found["host-aoti"].reason == "--quick runs what compiles nothing"
+
+
+def test_samples_that_yield_nothing_are_a_fault_of_the_description(report: Any) -> None:  # noqa: ANN401  as above
+    failure = cells(report, "empty")["script"].failures[0]
+    assert failure.kind is Kind.REFERENCE
+    assert "yield nothing: yield the arguments of at least one call" in failure.got
+    assert not report.passed
+
+
+def test_the_report_is_json(report: Any) -> None:  # noqa: ANN401  as above
+    written = json.loads(json.dumps(report.to_json()))
+    assert written["passed"] is False
+    assert len(written["cells"]) == 12
+    assert "reference" in {failure["kind"] for cell in written["cells"] for failure in cell["failures"]}
+
+
+# -- the program ------------------------------------------------------------------------------------------
+
+
+def program(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "opwright", "check", *map(str, arguments)],
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_right_operator_ends_with_0_and_json_alone_on_stdout(library: Library, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    ended = program(
+        *(library.root, "--op", "right", "--runtime", "eager", "--runtime", "script", "--device", "cpu", "--quick"),
+        *("--seed", "7", "--json", "-", "--html", page, "--verbose"),
+    )
+    assert ended.returncode == 0, ended.stderr
+    written = json.loads(ended.stdout)
+    assert written["passed"] is True
+    assert written["seed"] == 7
+    assert [(cell["runtime"], cell["device"], cell["status"]) for cell in written["cells"]] == [
+        ("eager", "cpu", "passed"),
+        ("script", "cpu", "passed"),
+    ]
+    assert library.namespace in page.read_text()
+    assert f"eager   {library.namespace}::right  passed" in ended.stderr
+
+
+def test_a_wrong_description_ends_with_1_and_says_what_is_wrong(library: Library, tmp_path: Path) -> None:
+    told = tmp_path / "report.json"
+    ended = program(library.root / "op.py", "--op", "refuses", "--runtime", "eager", "--quick", "--json", told)
+    assert ended.returncode == 1
+    assert "the description itself is wrong (reference)" in ended.stdout
+    assert "ValueError: it takes nothing" in ended.stdout
+    assert ended.stderr == ""
+    (cell,) = json.loads(told.read_text())["cells"]
+    (failure,) = cell["failures"]
+    assert failure["case"] == "sample 1"
+    assert failure["expected"] == "a result from the reference"
+
+
+def test_where_nothing_ran_nothing_passed(library: Library) -> None:
+    ended = program(library.root, "--op", "right", "--runtime", "vmap")
+    assert ended.returncode == 1
+    assert "no cell was run, 1 not applicable" in ended.stdout
+    assert ended.stderr == (
+        "error: nothing was checked: no cell ran, for the reasons above. Ask for runtimes and devices that apply\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--runtime", "eagre"], "'eagre' is unknown: expected eager, autograd, compile"),
+        (["--device", "tpu"], "'tpu' is unknown: expected cpu or cuda"),
+        (["--sanitize", "undefined,adress"], "'adress' is unknown: expected address, undefined or thread"),
+        (["--sead", "3"], "No such option"),
+        (["--seed", "three"], "'three' is not a valid int"),
+    ],
+)
+def test_wrong_usage_ends_with_2(library: Library, arguments: list[str], message: str) -> None:
+    ended = program(library.root, *arguments)
+    assert ended.returncode == 2
+    assert message in " ".join(ended.stderr.replace("│", "").split())
+    assert ended.stdout == ""
+
+
+def test_a_wrong_op_py_ends_with_3(tmp_path: Path) -> None:
+    (tmp_path / "op.py").write_text("import opwright\nlibrary = opwright.Library('mine', sources=['cpu.cpp'])\n")
+    ended = program(tmp_path, "--json", "-")
+    assert ended.returncode == 3
+    assert ended.stderr.startswith("error: 'cpu.cpp', a source of library 'mine', is not there")
+    assert ended.stdout == ""

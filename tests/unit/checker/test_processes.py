@@ -1,0 +1,233 @@
+"""Cells in processes of their own. One job holds them all: each process that starts has to import torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from opwright.checker.kinds import Kind
+from opwright.checker.processes import run_job
+from opwright.checker.subject import Options
+from opwright.checker.worker import Job
+from opwright.errors import LoadError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from opwright.checker.verdict import Cell
+    from opwright.spec import Library
+    from tests.unit.checker.conftest import Describe
+
+CELLS = [
+    ("chatty", "trace"),
+    ("dies_on_17", "eager"),
+    ("ended_by_a_signal", "script"),
+    ("fine", "trace"),
+    ("fine", "no_such_runtime"),
+    ("leaves", "trace"),
+    ("has_no_samples", "trace"),
+    ("fine", "script"),
+]
+OPERATORS = """
+@library.op
+def fine(x: Tensor) -> Tensor:
+    return x + 1
+
+@library.op
+def chatty(x: Tensor) -> Tensor:
+    os.write(1, b"a kernel prints without an end")
+    print("and so does Python", end="", flush=True)
+    return x + 1
+
+@library.op
+def dies_on_17(x: Tensor) -> Tensor:
+    if x.shape[:1] == (17,):
+        os.write(2, b"a last word\\n")
+        os.abort()
+    return x + 1
+
+@library.op
+def ended_by_a_signal(x: Tensor) -> Tensor:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+@library.op
+def endless(x: Tensor) -> Tensor:
+    while True:
+        time.sleep(0.1)
+
+@library.op
+def leaves(x: Tensor) -> Tensor:
+    os._exit(7)
+
+@library.op
+def has_no_samples(x: Tensor) -> Tensor:
+    return x
+
+@fine.samples
+@chatty.samples
+@dies_on_17.samples
+@ended_by_a_signal.samples
+@endless.samples
+@leaves.samples
+def _(make):
+    yield make.randn(40)
+"""
+
+
+class Watched:
+    """A watcher that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[str, str, str]] = []
+        self.ended: list[Cell] = []
+        self.cases: list[str] = []
+
+    def start(self, cells: Sequence[tuple[str, str, str]]) -> None: ...
+
+    def begin(self, op: str, runtime: str, device: str) -> None:
+        self.begun.append((op, runtime, device))
+
+    def case(self, text: str) -> None:
+        self.cases.append(text)
+
+    def end(self, cell: Cell) -> None:
+        self.ended.append(cell)
+
+
+def job(library: Library, cells: list[tuple[str, str]], work: Path, **changed: Any) -> Job:  # noqa: ANN401  any field
+    given: dict[str, Any] = {
+        "namespace": library.namespace,
+        "path": str(library.root / "op.py"),
+        "shared_object": None,
+        "cells": [[op, runtime, "cpu"] for op, runtime in cells],
+        "options": Options(quick=True),
+        "work": str(work),
+    }
+    return Job(**{**given, **changed})
+
+
+@pytest.fixture(scope="module")
+def library(describe: Describe) -> Library:
+    return describe(OPERATORS)
+
+
+@pytest.fixture(scope="module")
+def ran(library: Library, tmp_path_factory: pytest.TempPathFactory) -> tuple[Watched, dict[tuple[str, str], Cell]]:
+    watched = Watched()
+    cells = run_job(job(library, CELLS, tmp_path_factory.mktemp("work")), "job", {}, watched)
+    assert cells == watched.ended
+    return watched, dict(zip(CELLS, cells, strict=True))
+
+
+Ran = tuple[Watched, dict[tuple[str, str], "Cell"]]
+
+
+def test_every_cell_comes_out_in_its_place_whatever_its_neighbours_did(ran: Ran, library: Library) -> None:
+    watched, cells = ran
+    names = [(f"{library.namespace}::{op}", runtime) for op, runtime in CELLS]
+    assert [(cell.op, cell.runtime) for cell in cells.values()] == names
+    # A cell begins once, however many processes it took.
+    assert [begun[:2] for begun in watched.begun] == names
+    assert cells["fine", "trace"].status == cells["fine", "script"].status == "passed"
+
+
+def test_what_an_operator_prints_hides_no_event(ran: Ran) -> None:
+    watched, cells = ran
+    assert cells["chatty", "trace"].status == "passed"
+    assert cells["chatty", "trace"].cases > 1
+    assert "sample 1, recorded" in watched.cases
+
+
+def test_a_crash_costs_a_step_and_the_rest_of_the_cell_still_runs(ran: Ran) -> None:
+    watched, cells = ran
+    cell = cells["dies_on_17", "eager"]
+    assert cell.status == "failed"
+    assert cell.cases > 20
+    (failure,) = cell.failures
+    assert failure.kind is Kind.CRASH
+    assert failure.case == "sample 1, size 40 as 17"
+    assert failure.got == "the process was ended by SIGABRT"
+    assert failure.expected == "a result, or an error"
+    assert failure.detail == "a last word"
+    assert failure.call.endswith("x = torch.randn((17,))\n" + failure.call.splitlines()[-1])
+    assert watched.cases.index("sample 1 with NaN") > watched.cases.index(failure.case)
+    assert cell.reason == ""
+
+
+def test_a_signal_is_named(ran: Ran) -> None:
+    (failure,) = ran[1]["ended_by_a_signal", "script"].failures
+    assert failure.kind is Kind.CRASH
+    assert failure.got == "the process was ended by SIGSEGV"
+
+
+def test_an_exit_code_is_named(ran: Ran) -> None:
+    (failure,) = ran[1]["leaves", "trace"].failures
+    assert failure.kind is Kind.CRASH
+    assert failure.got == "the process ended with exit code 7"
+
+
+def test_what_does_not_end_is_a_hang_and_where_it_stands_is_told(library: Library, tmp_path: Path) -> None:
+    waiting = job(library, [("endless", "script")], tmp_path, step_limit_s=4.0)
+    (cell,) = run_job(waiting, "job", {}, Watched())
+    (failure,) = cell.failures
+    assert failure.kind is Kind.HANG
+    assert failure.got == "no end after 4 s"
+    assert "in endless" in failure.detail
+
+
+def test_a_fault_of_the_check_itself_is_no_pass(ran: Ran) -> None:
+    cell = ran[1]["fine", "no_such_runtime"]
+    assert cell.status == "failed"
+    (failure,) = cell.failures
+    assert failure.kind is Kind.RUNTIME
+    assert failure.got == "ModuleNotFoundError: No module named 'opwright.checker.runtimes.no_such_runtime'"
+    assert "Traceback" in failure.detail
+
+
+def test_an_operator_without_samples_is_told_what_to_write(ran: Ran) -> None:
+    (failure,) = ran[1]["has_no_samples", "trace"].failures
+    assert failure.kind is Kind.REFERENCE
+    assert "has_no_samples has no samples: write below it\n\n@has_no_samples.samples\ndef _(make):" in failure.got
+
+
+def test_a_cell_whose_process_dies_again_and_again_is_given_up(describe: Describe, tmp_path: Path) -> None:
+    library = describe("""
+@library.op
+def dies(x: Tensor) -> Tensor:
+    os.abort()
+
+@dies.samples
+def _(make):
+    yield make.randn(4)
+    yield make.randn(5)
+""")
+    (cell,) = run_job(job(library, [("dies", "script")], tmp_path), "job", {}, Watched())
+    assert cell.status == "failed"
+    assert [failure.kind for failure in cell.failures] == [Kind.CRASH]
+
+
+def test_a_library_that_does_not_open_is_told(library: Library, tmp_path: Path) -> None:
+    refused = job(library, [("fine", "trace")], tmp_path, namespace="another")
+    with pytest.raises(LoadError, match=r"describes the library 'described_\w+', and 'another' is to be checked"):
+        run_job(refused, "job", {}, Watched())
+
+
+def test_an_error_of_pytorch_while_the_library_opens_is_told(describe: Describe, tmp_path: Path) -> None:
+    library = describe("""
+@library.op
+def f(x: Tensor) -> Tensor:
+    return x + 1
+
+@f.vmap
+def _(info, in_dims, x):
+    return x + 1, 0
+
+def refuse(*args, **kwargs):
+    raise RuntimeError("PyTorch does not like it")
+
+torch.library.register_vmap = refuse
+""")
+    with pytest.raises(LoadError, match="RuntimeError: PyTorch does not like it\nTraceback"):
+        run_job(job(library, [("f", "trace")], tmp_path), "job", {}, Watched())

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from opwright.builder.plan import Plan
+from opwright.checker.sanitize import checked, environment, instrumented, report_in
+from opwright.errors import ToolchainError
+
+ADDRESS = """\
+a kernel speaks
+=================================================================
+==4242==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x602000000034
+READ of size 4 at 0x602000000034 thread T0
+    #0 0x7f in last(torch::stable::Tensor const&) /lib/mine/cpu.cpp:3
+"""
+UNDEFINED = (
+    "/lib/mine/cpu.cpp:7:14: runtime error: signed integer overflow: 2147483647 + 1 cannot be represented\n    #0 f"
+)
+THREAD = "==================\nWARNING: ThreadSanitizer: data race (pid=7)\n  Write of size 8 at 0x7f by thread T1:\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "headline"),
+    [
+        (ADDRESS, "==4242==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x602000000034"),
+        (UNDEFINED, UNDEFINED.splitlines()[0]),
+        (THREAD, "WARNING: ThreadSanitizer: data race (pid=7)"),
+    ],
+)
+def test_a_report_begins_with_its_headline(output: str, headline: str) -> None:
+    found, report = report_in(output)
+    assert found == headline
+    assert report == "\n".join(output[output.index(headline) :].splitlines())
+
+
+def test_what_kernels_print_is_no_report() -> None:
+    assert report_in("a runtime error\nERROR: something else") == ("", "")
+
+
+def test_a_long_report_is_cut() -> None:
+    assert len(report_in(ADDRESS + "    #1 0x7f in more\n" * 100)[1].splitlines()) == 40
+
+
+def test_an_unknown_sanitizer_is_told_with_those_that_are_known() -> None:
+    with pytest.raises(
+        ToolchainError, match="the sanitizer 'adress' is unknown: expected some of address, undefined, thr"
+    ):
+        checked(("undefined", "adress"))
+
+
+def test_the_address_and_the_thread_sanitizer_exclude_each_other() -> None:
+    with pytest.raises(ToolchainError, match="exclude each other: run the check twice"):
+        checked(("thread", "address"))
+    assert checked(("address", "undefined")) == ("address", "undefined")
+
+
+def test_a_plan_is_instrumented_where_it_compiles_and_where_it_links() -> None:
+    plan = instrumented(
+        Plan(name="mine", sources=(Path("cpu.cpp"),), abi="stable", cflags=("-O3",)), ("address", "undefined")
+    )
+    assert plan.cflags[0] == "-O3"
+    assert "-fsanitize=address,undefined" in plan.cflags
+    assert "-O1" in plan.cflags[1:]
+    assert plan.ldflags == ("-fsanitize=address,undefined",)
+
+
+def test_the_runtime_libraries_of_the_sanitizers_are_loaded_first() -> None:
+    preloaded = environment(("address", "undefined"))["LD_PRELOAD"].split()
+    assert [Path(library).name.partition(".")[0] for library in preloaded] == ["libasan", "libubsan"]
+    assert all(Path(library).is_file() for library in preloaded)
+
+
+def test_a_compiler_without_sanitizers_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    compiler = tmp_path / "g++"
+    compiler.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "g++ (GCC) 14.0" || echo "${1#-print-file-name=}"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    with pytest.raises(
+        ToolchainError, match=r"brings no libtsan\.so: install the sanitizers of your compiler, or use g\+\+"
+    ):
+        environment(("thread",))
