@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,8 @@ TRANSFORMATIONS: dict[str, Any] = {
     ),
     "jvp": lambda mul: func.jvp(mul, (drawn(5), drawn(5)), (drawn(5), drawn(5))),
     "jacfwd": lambda mul: func.jacfwd(mul)(drawn(5), drawn(5)),
-    "linearize": lambda mul: func.linearize(lambda x: mul(x, drawn(5)), drawn(5))[1](drawn(5)),
+    # What it is made of may not draw numbers itself: linearize makes a graph of it.
+    "linearize": lambda mul: func.linearize(functools.partial(mul, drawn(5)), drawn(5))[1](drawn(5)),
     "functionalize": lambda mul: func.functionalize(mul)(drawn(5), drawn(5)),
     "backward through vmap": lambda mul: torch.autograd.grad(*batched(mul)),
     "backward through grad": lambda mul: torch.autograd.grad(*captured(mul)),
