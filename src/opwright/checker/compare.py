@@ -173,14 +173,14 @@ def differs(
     extra = tolerance.get(result.dtype, 0.0)
     parts = [tensor.flatten().split(_AT_ONCE) for tensor in (result, own, precise)]
     slack = extra + max((_own_error(*pair) for pair in zip(*parts[1:], strict=True)), default=0.0)
-    places: list[Tensor] = []
-    largest = -1.0
+    first, count, largest = 0, 0, -1.0
     for at, (some, its_own, its_precise) in enumerate(zip(*parts, strict=True)):
-        places.append((~_right(some, its_own, its_precise, slack, extra)).nonzero().flatten())
-        largest = max(largest, _largest_gap(some[places[-1]], its_precise[places[-1]]))
-        places[-1] += at * _AT_ONCE
-    wrong = torch.cat(places) if places else torch.empty(0)
-    return _difference(result, precise, wrong, largest) if len(wrong) else None
+        wrong = (~_right(some, its_own, its_precise, slack, extra)).nonzero().flatten()
+        if len(wrong):
+            first = first if count else at * _AT_ONCE + int(wrong[0])
+            count += len(wrong)
+            largest = max(largest, _largest_gap(some[wrong], its_precise[wrong]))
+    return _difference(result, precise, first, count, largest) if count else None
 
 
 def described(value: Any) -> str:  # noqa: ANN401  whatever operators take and return
@@ -230,8 +230,8 @@ def _largest_gap(one: Tensor, other: Tensor) -> float:
     return float(finite.max()) if finite.numel() else -1.0
 
 
-def _difference(result: Tensor, precise: Tensor, wrong: Tensor, largest: float) -> Difference:
-    place, count, total = int(wrong[0]), len(wrong), result.numel()
+def _difference(result: Tensor, precise: Tensor, place: int, count: int, largest: float) -> Difference:
+    total = result.numel()
     index = [int(i) for i in torch.unravel_index(torch.tensor(place), result.shape)] if result.dim() else []
     got, goal = result.flatten()[place].item(), precise.flatten()[place].item()
     by = f", the largest difference is {largest:.6g}" if largest >= 0 else ""

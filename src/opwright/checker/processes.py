@@ -139,7 +139,9 @@ def _after_death(
 def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: float | None) -> Failure:
     """The fault of a step that the process did not outlive; `limit_s` is the limit that it ran into."""
     headline, report = report_in(output)
-    kind = Kind.SANITIZER if headline else Kind.HANG if limit_s else Kind(step.get("crash", Kind.CRASH.value))
+    # What is killed from outside says nothing of the step.
+    meant = Kind.CRASH.value if exit_code == -signal.SIGKILL else step.get("crash", Kind.CRASH.value)
+    kind = Kind.SANITIZER if headline else Kind.HANG if limit_s else Kind(meant)
     ended = f"no end after {limit_s:g} s" if limit_s else f"the process {_ending(exit_code)}"
     return Failure(
         kind,

@@ -58,7 +58,7 @@ def library(describe: Describe) -> Library:
         ({"ops": ["left"]}, "there is no operator 'left': expected some of right, refuses, empty"),
         (
             {"runtimes": ["eagre"]},
-            "there is no runtime 'eagre': expected some of eager, autograd, compile, vmap, trace, ",
+            "there is no runtime 'eagre': expected some of eager, autograd, compile, ",
         ),
         ({"devices": ["tpu"]}, "there is no device 'tpu': expected some of cpu, cuda"),
     ],
@@ -72,9 +72,7 @@ def test_an_unknown_name_is_told_with_those_that_are_known(
 
 
 def test_a_library_that_is_in_no_file_cannot_be_checked() -> None:
-    with pytest.raises(
-        SpecError, match=r"'nowhere' is in no op\.py: a check opens it in processes of its own, from a file"
-    ):
+    with pytest.raises(SpecError, match=r"'nowhere' is in no op\.py: a check opens it in processes of its own"):
         opwright.check(opwright.Library("nowhere"))
 
 
@@ -190,10 +188,8 @@ def test_where_nothing_ran_nothing_passed(library: Library) -> None:
     ("arguments", "message"),
     [
         (["--runtime", "eagre"], "'eagre' is unknown: expected eager, autograd, compile"),
-        (["--device", "tpu"], "'tpu' is unknown: expected cpu or cuda"),
         (["--sanitize", "undefined,adress"], "'adress' is unknown: expected address, undefined or thread"),
         (["--sead", "3"], "No such option"),
-        (["--seed", "three"], "'three' is not a valid int"),
     ],
 )
 def test_wrong_usage_ends_with_2(library: Library, arguments: list[str], message: str) -> None:

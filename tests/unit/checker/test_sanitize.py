@@ -44,9 +44,7 @@ def test_a_long_report_is_cut() -> None:
 
 
 def test_an_unknown_sanitizer_is_told_with_those_that_are_known() -> None:
-    with pytest.raises(
-        ToolchainError, match="the sanitizer 'adress' is unknown: expected some of address, undefined, thr"
-    ):
+    with pytest.raises(ToolchainError, match="'adress' is unknown: expected some of address, undefined, thread"):
         checked(("undefined", "adress"))
 
 
@@ -77,7 +75,5 @@ def test_a_compiler_without_sanitizers_is_told(monkeypatch: pytest.MonkeyPatch, 
     compiler.write_text('#!/bin/sh\n[ "$1" = --version ] && echo "g++ (GCC) 14.0" || echo "${1#-print-file-name=}"\n')
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
-    with pytest.raises(
-        ToolchainError, match=r"brings no libtsan\.so: install the sanitizers of your compiler, or use g\+\+"
-    ):
+    with pytest.raises(ToolchainError, match=r"brings no libtsan\.so: install the sanitizers of your compiler"):
         environment(("thread",))
