@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 from functools import cache
@@ -45,11 +46,17 @@ def _opencv() -> bool:
     return subprocess.run([pkg_config, "--exists", "opencv4"], check=False).returncode == 0
 
 
+def _memory() -> bool:
+    found = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return found is not None and int(found[1]) > 14 * 2**20
+
+
 # Each asks the machine itself, not opwright's own finders: those are among the things under test.
 REAL_THINGS: dict[str, tuple[str, Callable[[], bool]]] = {
     "clang": ("clang++ on PATH", lambda: bool(shutil.which("clang++"))),
     "cmake": ("cmake on PATH", lambda: bool(shutil.which("cmake"))),
     "cuda": ("a GPU that this torch can use", _a_gpu),
+    "memory": ("14 GiB of memory that are free", _memory),
     "nvcc": ("nvcc on PATH, under CUDA_HOME or in /usr/local/cuda", _nvcc),
     "opencv": ("opencv4 through pkg-config", _opencv),
     "shellcheck": ("shellcheck on PATH", lambda: bool(shutil.which("shellcheck"))),

@@ -8,6 +8,7 @@ import platform
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,7 +103,8 @@ def check(
         built = _build(described, chosen)
         options = Options(seed=seed, quick=quick, large=large, alone="thread" in chosen)
         with tempfile.TemporaryDirectory(prefix="opwright-check-") as work:
-            found = _run(described, built, cells, options, chosen, Path(work), progress or _Nobody())
+            ran = _run(described, built, cells, options, chosen, Path(work), progress or _Nobody())
+            found = [_without(work, cell) for cell in ran]
     except BuildError as error:
         kind = Kind.SIGNATURE if "the schema and the kernel differ" in str(error) else Kind.BUILD
         failures.append(Failure(kind, got=str(error), expected="a library that builds", detail=error.output[-4000:]))
@@ -215,6 +217,19 @@ def _run(
             done += future.result()
     order = {(f"{library.namespace}::{op}", runtime, device): at for at, (op, runtime, device) in enumerate(cells)}
     return sorted(done, key=lambda cell: order[cell.op, cell.runtime, cell.device])
+
+
+def _without(work: str, cell: Cell) -> Cell:
+    """`cell`, without the name of a folder that is gone when somebody reads it, and that differs each time."""
+
+    def cut(text: str) -> str:
+        return text.replace(f"{work}/", "")
+
+    def told(failure: Failure) -> Failure:
+        texts = (failure.call, failure.got, failure.expected, failure.detail)
+        return Failure(failure.kind, failure.case, *map(cut, texts))
+
+    return replace(cell, failures=tuple(map(told, cell.failures)))
 
 
 def _not_run(runtime: str, options: Options, sanitize: tuple[str, ...]) -> str:

@@ -39,8 +39,11 @@ def check_repetition(subject: Subject, recorder: Recorder) -> None:
         code = subject.code(case)
         if not recorder.begin(f"{case.name}: called again", code):
             continue
-        with contextlib.suppress(Exception), poisoned():
-            first = subject.call(case.fresh())
+        with poisoned():
+            try:
+                first = subject.call(case.fresh())
+            except Exception:  # noqa: BLE001, S112  told where the results are checked
+                continue
             kept = _copies(first)
             other = _shifted(case.fresh(), 1)
             with contextlib.suppress(Exception):
@@ -50,7 +53,11 @@ def check_repetition(subject: Subject, recorder: Recorder) -> None:
                 recorder.fail(
                     Failure(Kind.STATE, case.name, f"{code}  # and once more, with other numbers", got, _SAME)
                 )
-            again = subject.call(case.fresh())
+            try:
+                again = subject.call(case.fresh())
+            except Exception as error:  # noqa: BLE001  whatever it raises, it did not before
+                recorder.fail(Failure(Kind.STATE, case.name, f"{code}  # twice", first_line(error), _SAME))
+                continue
             if (changed := _difference(again, kept)) is not None:
                 recorder.fail(Failure(Kind.STATE, case.name, f"{code}  # twice", f"the second time: {changed}", _SAME))
 
@@ -159,7 +166,11 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
     def call(at: int) -> None:
         barrier.wait()
         for _ in range(_CALLS_EACH):
-            results = subject.call(pytree.tree_map_only(Tensor, Tensor.clone, inputs[at]))
+            try:
+                results = subject.call(pytree.tree_map_only(Tensor, Tensor.clone, inputs[at]))
+            except Exception as error:  # noqa: BLE001  alone it raised nothing
+                found.append(first_line(error))
+                return
             if (changed := _difference(results, alone[at])) is not None:
                 found.append(changed)
             if found or time.monotonic() > until:

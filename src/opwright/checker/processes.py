@@ -131,9 +131,13 @@ def _after_death(
     if failure.kind not in {earlier.kind for earlier in progress.crashes}:
         progress.crashes.append(failure)
     progress.skip.append(step)
-    if len(progress.skip) >= _MOST_CRASHES or not step:
-        given_up = Cell(f"{job.namespace}::{op}", runtime, device, "failed", failures=tuple(progress.crashes))
-        _take(replace(given_up, reason=f"given up after {len(progress.skip)} crashes"), watcher, progress)
+    reported = failure.kind is Kind.SANITIZER  # each further call would say the same again
+    if reported or len(progress.skip) >= _MOST_CRASHES or not step:
+        crashes = len(progress.skip)
+        given_up = f"given up after {crashes} crash{'es' * (crashes > 1)}"
+        reason = "a sanitizer's first report ends it: mend that, and check again" if reported else given_up
+        failures = tuple(progress.crashes)
+        _take(Cell(f"{job.namespace}::{op}", runtime, device, "failed", reason, failures=failures), watcher, progress)
 
 
 def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: float | None) -> Failure:

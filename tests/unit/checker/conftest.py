@@ -38,7 +38,7 @@ class Describe(Protocol):
 
 
 class MakeSubject(Protocol):
-    """Describes one operator, registers it with PyTorch, and gives it as a check has it."""
+    """Describes an operator, registers it with PyTorch, and gives it as a check has it."""
 
     def __call__(self, text: str, *, quick: bool = False, large: bool = False, seed: int = 0) -> Subject: ...
 
@@ -59,7 +59,7 @@ def make_subject(describe: Describe, tmp_path_factory: pytest.TempPathFactory) -
     def make_subject(text: str, *, quick: bool = False, large: bool = False, seed: int = 0) -> Subject:
         library = describe(text)
         open_library(library)
-        (op,) = library.ops.values()
+        op = next(iter(library.ops.values()))
         work: Path = tmp_path_factory.mktemp("work")
         return Subject(op, None, "cpu", Options(seed, quick, large), work)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -122,6 +123,12 @@ def test_samples_that_yield_nothing_are_a_fault_of_the_description(report: Any) 
     assert failure.kind is Kind.REFERENCE
     assert "yield nothing: yield the arguments of at least one call" in failure.got
     assert not report.passed
+
+
+def test_the_same_seed_gives_the_same_report(report: Any, library: Library) -> None:  # noqa: ANN401  as above
+    again = opwright.check(library, runtimes=["host-aoti", "trace", "script", "vmap"], quick=True, seed=5)
+    told = [[dataclasses.replace(cell, seconds=0) for cell in given.cells] for given in (report, again)]
+    assert told[0] == told[1]
 
 
 def test_the_report_is_json(report: Any) -> None:  # noqa: ANN401  as above

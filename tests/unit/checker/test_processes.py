@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from opwright.checker.kinds import Kind
-from opwright.checker.processes import run_job
+from opwright.checker.processes import _failure, run_job
 from opwright.checker.subject import Options
 from opwright.checker.worker import Job
 from opwright.errors import LoadError
@@ -231,3 +231,11 @@ torch.library.register_vmap = refuse
 """)
     with pytest.raises(LoadError, match="RuntimeError: PyTorch does not like it\nTraceback"):
         run_job(job(library, [("f", "trace")], tmp_path), "job", {}, Watched())
+
+
+def test_what_was_killed_from_outside_says_nothing_of_its_step() -> None:
+    killed = _failure({"step": "sample 1", "crash": "freed-memory"}, -9, "", None)
+    assert killed.kind is Kind.CRASH
+    assert killed.got == "the process was ended by SIGKILL: not by itself; the system does that where memory is short"
+    assert _failure({"step": "sample 1", "crash": "freed-memory"}, -11, "", None).kind is Kind.FREED
+    assert _failure({}, -11, "", None).case == "before the first case"

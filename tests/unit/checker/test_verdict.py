@@ -51,6 +51,14 @@ def test_only_a_failed_cell_makes_a_check_fail(status: Status) -> None:
     assert report("passed", status).passed == (status != "failed")
 
 
+@pytest.mark.parametrize("statuses", [(), ("not run",), ("not applicable", "not run")])
+def test_where_nothing_ran_nothing_passed(statuses: tuple[Status, ...]) -> None:
+    assert not report(*statuses).ran
+    assert not report(*statuses).passed
+    assert report(*statuses, "passed").passed
+    assert report(*statuses, "failed").ran
+
+
 def test_a_fault_of_the_library_makes_a_check_fail() -> None:
     assert not report("passed", failures=(FAILURE,)).passed
 

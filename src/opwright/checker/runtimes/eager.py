@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NAME = "eager"
 
+# Faults that may be elements which nobody wrote. Those of other kinds read memory that is not theirs, poisoned or not.
+_OF_THE_RESULT = (Kind.WRONG_RESULT, Kind.SIZE, Kind.TAIL, Kind.SPECIAL_VALUES)
 # What poisoned memory holds.
 _POISON = "NaN or the largest integer, which fresh memory was filled with"
 
@@ -90,7 +92,7 @@ def _check_result(subject: Subject, recorder: Recorder, case: Case) -> None:
     fault = _written(subject, case, arguments, code) or subject.judge(case, results)
     if fault is None:
         recorder.ok()
-    elif fault.kind not in (Kind.BAD_INPUT, Kind.INDEX_OVERFLOW) and _is_poison(subject, case, results):
+    elif fault.kind in _OF_THE_RESULT and _is_poison(subject, case, results):
         recorder.fail(Failure(Kind.UNINITIALISED, case.name, code, f"{fault.got}: {_POISON}", fault.expected))
     elif fault.kind in (Kind.WRONG_RESULT, Kind.TAIL) and _is_right_with_one_thread(subject, case):
         recorder.fail(replace(fault, kind=Kind.THREADS, got=f"with {torch.get_num_threads()} threads: {fault.got}"))

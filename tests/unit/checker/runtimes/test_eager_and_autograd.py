@@ -1,0 +1,120 @@
+"""What eager mode and autograd find in operators that exist in Python alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from opwright.checker import conduct
+from opwright.checker.kinds import Kind
+from opwright.checker.recorder import Recorder
+from opwright.checker.runtimes import autograd, eager
+
+if TYPE_CHECKING:
+    from opwright.checker.subject import Subject
+    from opwright.checker.verdict import Cell
+    from tests.unit.checker.conftest import MakeSubject
+
+SAMPLES = """
+@f.samples
+def _(make):
+    yield make.randn(40)
+"""
+RIGHT = "@library.op\ndef f(x: Tensor) -> Tensor:\n    return x * x.sin()\n"
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conduct, "_SECONDS", 0.1)
+
+
+def cell(subject: Subject, runtime: Any, *died_of: str) -> Cell:  # noqa: ANN401  a module
+    assert runtime.why_not(subject) == ""
+    recorder = Recorder("f", runtime.NAME, "cpu", lambda event: None, frozenset(died_of))  # noqa: ARG005  not looked at
+    runtime.run(subject, recorder)
+    return recorder.cell()
+
+
+@pytest.mark.parametrize("runtime", [eager, autograd])
+def test_a_right_operator_passes(make_subject: MakeSubject, runtime: Any) -> None:  # noqa: ANN401  a module
+    passed = cell(make_subject(RIGHT + SAMPLES, quick=True), runtime)
+    assert passed.failures == ()
+    assert passed.cases > 5
+
+
+@pytest.mark.parametrize(
+    ("reference", "kind", "got"),
+    [
+        ("    x.add_(1)\n    return x.clone()", Kind.WRITES_INPUT, "the call changed x"),
+        (
+            "    y = torch.empty_like(x)\n    y[:9] = 1\n    return y",
+            Kind.UNINITIALISED,
+            "which fresh memory was filled with",
+        ),
+        ("    raise ValueError('it takes nothing')", Kind.REFERENCE, "ValueError: it takes nothing"),
+    ],
+)
+def test_eager_mode_names_what_it_finds(make_subject: MakeSubject, reference: str, kind: Kind, got: str) -> None:
+    subject = make_subject(f"@library.op\ndef f(x: Tensor) -> Tensor:\n{reference}\n{SAMPLES}", quick=True)
+    found = {failure.kind: failure for failure in cell(subject, eager).failures}
+    assert got in found[kind].got
+    assert found[kind].case == "sample 1"
+
+
+def test_a_case_of_which_a_process_died_is_left_out_and_the_others_are_not(make_subject: MakeSubject) -> None:
+    subject = make_subject(RIGHT + SAMPLES, quick=True)
+    (asked,) = [case for case in subject.varied if case.name == "sample 1, size 40 as 17"]
+    whole, rest = cell(subject, eager), cell(subject, eager, asked.name)
+    assert rest.cases == whole.cases - 1
+
+
+def test_why_there_is_no_large_call_is_noted(make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opwright.checker.large.bytes_free", lambda device: 0)  # noqa: ARG005  as it is called
+    noted = cell(make_subject(RIGHT + SAMPLES, quick=True, large=True), eager)
+    assert noted.status == "passed"
+    assert noted.reason.startswith(
+        "no call with more than 2^31 bytes was tried: that takes 12.0 GiB of memory, 0.0 GiB"
+    )
+
+
+WITH_BACKWARD = (
+    RIGHT.replace("x * x.sin()", "x * x")
+    + """
+@f.backward(saves=("x",))
+def f_backward(grad: Tensor, x: Tensor) -> Tensor:
+    {body}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "got"),
+    [
+        (WITH_BACKWARD.format(body="return grad * x"), Kind.WRONG_GRADIENT, "the gradient of x: float32 (40,), at [0]"),
+        (WITH_BACKWARD.format(body="raise ValueError('none')"), Kind.RAISES, "ValueError: none"),
+        (
+            RIGHT.replace(".op", ".op(differentiable=())"),
+            Kind.MISSING_GRADIENT,
+            "results that do not require",
+        ),
+    ],
+)
+def test_autograd_names_what_it_finds(make_subject: MakeSubject, text: str, kind: Kind, got: str) -> None:
+    (failure,) = cell(make_subject(text + SAMPLES, quick=True), autograd).failures
+    assert failure.kind is kind
+    assert failure.got.startswith(got)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (RIGHT.replace("x * x.sin()", "x > 0"), "no sample has floating tensors that go in and come out"),
+        (
+            RIGHT.replace(".op", ".op(mutates=('x',))").replace("return x * x.sin()", "return x.sin_() * 1"),
+            "it writes to x",
+        ),
+    ],
+)
+def test_autograd_says_where_it_does_not_apply(make_subject: MakeSubject, text: str, reason: str) -> None:
+    assert autograd.why_not(make_subject(text + SAMPLES, quick=True)).startswith(reason)

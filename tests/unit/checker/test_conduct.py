@@ -1,0 +1,144 @@
+"""Operators that exist in Python alone and misbehave over many calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from opwright.checker import conduct
+from opwright.checker.kinds import Kind
+from opwright.checker.recorder import Recorder
+
+if TYPE_CHECKING:
+    from opwright.checker.subject import Subject
+    from opwright.checker.verdict import Failure
+    from tests.unit.checker.conftest import MakeSubject
+
+SAMPLES = """
+@f.samples
+def _(make):
+    yield make.randn(40)
+"""
+RIGHT = "@library.op\ndef f(x: Tensor) -> Tensor:\n    return x + 1\n"
+COUNTS_CALLS = """
+calls = []
+@library.op
+def f(x: Tensor) -> Tensor:
+    calls.append(1)
+    return x + len(calls)
+"""
+RAISES_LATER = """
+calls = []
+@library.op
+def f(x: Tensor) -> Tensor:
+    calls.append(1)
+    if len(calls) % 3 == 0:
+        raise ValueError("used up")
+    return x + 1
+"""
+ONE_BUFFER = """
+buffer = torch.empty(40)
+@library.op
+def f(x: Tensor) -> Tensor:
+    return buffer.copy_(x)
+"""
+BY_THREADS = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    return x + torch.get_num_threads()
+"""
+SHARED = """
+shared = {}
+@library.op
+def f(x: Tensor) -> Tensor:
+    shared["x"] = x
+    time.sleep(0.001)
+    return shared["x"] + 0
+"""
+RAISES_TOGETHER = """
+inside = []
+@library.op
+def f(x: Tensor) -> Tensor:
+    inside.append(1)
+    time.sleep(0.001)
+    if len(inside) > 1:
+        inside.clear()
+        raise ValueError("somebody else is here")
+    inside.clear()
+    return x + 0
+"""
+KEEPS = """
+kept = []
+@library.op
+def f(x: Tensor) -> Tensor:
+    kept.append(torch.zeros(50))
+    return x + 1
+"""
+WRONG_FAKE = RIGHT + "@f.fake\ndef _(x):\n    return x.new_empty((3,))\n"
+
+
+def failures(subject: Subject, *checks: Any) -> tuple[Failure, ...]:  # noqa: ANN401  functions of conduct
+    steps: list[dict[str, Any]] = []
+    recorder = Recorder("f", "eager", "cpu", steps.append)
+    for check in checks:
+        check(subject, recorder)
+    assert steps
+    return recorder.cell().failures
+
+
+def test_an_operator_that_conducts_itself_well_passes(make_subject: MakeSubject) -> None:
+    checks = (conduct.check_repetition, conduct.check_threads, conduct.check_memory_growth, conduct.check_with_opcheck)
+    assert failures(make_subject(RIGHT + SAMPLES, quick=True), *checks) == ()
+
+
+@pytest.mark.parametrize(
+    ("reference", "check", "kind", "got"),
+    [
+        (COUNTS_CALLS, conduct.check_repetition, Kind.STATE, "the second time: float32 (40,), at [0]: "),
+        (RAISES_LATER, conduct.check_repetition, Kind.STATE, "ValueError: used up"),
+        (ONE_BUFFER, conduct.check_repetition, Kind.STATE, "after another call, the first one's result reads: "),
+        (BY_THREADS, conduct.check_threads, Kind.THREADS, "with 4 threads, 20 of 20 times: float32 (40,), at [0]: "),
+        (SHARED, conduct.check_threads, Kind.RACE, "float32 (40,), at ["),
+        (RAISES_TOGETHER, conduct.check_threads, Kind.RACE, "ValueError: somebody else is here"),
+        (
+            WRONG_FAKE,
+            conduct.check_with_opcheck,
+            Kind.OPCHECK,
+            "OpCheckError: opcheck(op, ...): test_fake",
+        ),
+    ],
+)
+def test_misconduct_is_named(
+    make_subject: MakeSubject,
+    reference: str,
+    check: Any,  # noqa: ANN401  as above
+    kind: Kind,
+    got: str,
+) -> None:
+    (failure,) = failures(make_subject(reference + SAMPLES, quick=True), check)
+    assert failure.kind is kind
+    assert failure.got.startswith(got)
+    assert "torch.ops.described_" in failure.call
+
+
+def test_memory_that_is_kept_is_a_leak_and_its_size_is_told(make_subject: MakeSubject) -> None:
+    (failure,) = failures(make_subject(KEEPS + SAMPLES, quick=True), conduct.check_memory_growth)
+    assert failure.kind is Kind.LEAK
+    grown = int(failure.got.split()[0])
+    assert 200 <= grown < 1000  # the numbers, and what holds them
+
+
+def test_where_pytorch_has_no_threads_of_its_own_none_are_tried(make_subject: MakeSubject) -> None:
+    subject = make_subject(BY_THREADS + SAMPLES, quick=True)
+    object.__setattr__(subject.options, "alone", True)
+    assert failures(subject, conduct.check_threads) == ()
+
+
+def test_the_number_of_threads_comes_back(make_subject: MakeSubject) -> None:
+    before = torch.get_num_threads()
+    failures(make_subject(BY_THREADS + SAMPLES, quick=True), conduct.check_threads)
+    with conduct.threads(1):
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
