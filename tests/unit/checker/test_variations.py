@@ -38,6 +38,16 @@ def _(make):
     yield make.randn(12, 5), make.randint(0, 2, 5)
     yield make.randn(70, 5), make.randint(0, 2, 70)
 """
+SMALLEST_LAST = """
+@library.op
+def doubled(x: Tensor) -> Tensor:
+    return 2 * x
+
+@doubled.samples
+def _(make):
+    yield make.randn(12, 5)
+    yield make.randn(3, 4)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +116,14 @@ def wide(x: Tensor) -> Tensor:
 
 @wide.samples
 def _(make):
-    yield make.randn(16, 16, 16, 16)
+    x = make.randn(11, 11, 3)
+    drawn.append(x.numel())
+    yield x
+
+drawn = []
 """)
     assert len(subject.varied) > 20
+    assert max(subject.op.reference.__globals__["drawn"]) <= 2**21
     with pytest.raises(SpecError, match=r"a tensor of shape \(4099, 4099\) has more than 2097152 elements"):
         Make(most_elements=2**21, literals={16: 4099}).randn(16, 16)
 
@@ -242,7 +257,7 @@ def test_each_case_has_a_name_of_its_own(asked: Subject, written: Subject) -> No
         assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("text", [ASKED, WRITTEN])
+@pytest.mark.parametrize("text", [ASKED, WRITTEN, SMALLEST_LAST])
 def test_a_quick_check_tries_some_of_the_same(make_subject: MakeSubject, text: str) -> None:
     quick, all_of_them = make_subject(text, quick=True), make_subject(text)
     names = {case.name for case in all_of_them.varied}

@@ -264,7 +264,7 @@ def _check_without_recording(subject: Subject, recorder: Recorder, case: Case) -
 
 def _check_numerically(subject: Subject, recorder: Recorder) -> None:
     """Compare with finite differences (gradcheck, gradgradcheck), in float64, on the smallest call that it takes."""
-    case = _smallest_in_float64(subject)
+    case = _smallest_in_float64(subject, recorder)
     if case is None:
         recorder.note(
             "it does not take float64: gradients are compared with the reference's alone, not with finite differences"
@@ -307,7 +307,7 @@ def _check_numerically(subject: Subject, recorder: Recorder) -> None:
             )
 
 
-def _smallest_in_float64(subject: Subject) -> Case | None:
+def _smallest_in_float64(subject: Subject, recorder: Recorder) -> Case | None:
     """The smallest call in float64 that the operator takes."""
     cases = [*subject.samples, *(case for case in subject.varied if case.family in (Family.SIZE, Family.TAIL))]
     cases = [case for case in cases if any(tensor.numel() for tensor in derive.tensors(case.arguments))]
@@ -317,7 +317,7 @@ def _smallest_in_float64(subject: Subject) -> Case | None:
             Tensor, lambda tensor: tensor.double() if tensor.is_floating_point() else tensor, case.arguments
         )
         in_float64 = Case(f"{case.name} in float64", Family.DTYPE, wide)
-        if not subject.floating(in_float64):
+        if not subject.floating(in_float64) or not recorder.begin(in_float64.name, subject.code(in_float64)):
             continue
         try:
             subject.call(in_float64.fresh())
