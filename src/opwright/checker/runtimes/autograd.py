@@ -111,7 +111,14 @@ def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
         grads = _incoming(subject, trial)
         goal = _reference_gradients(subject, trial, grads)
     except Exception as error:  # noqa: BLE001  the author's reference, which autograd may not be able to follow
-        recorder.note(f"the reference has no gradient to compare with ({first_line(error)})")
+        if trial.case.claimed and subject.op.gradient is None and set(trial.names) & set(subject.op.differentiable):
+            # The gradient is derived from what autograd cannot follow: it would raise for users too.
+            wanted = (
+                "a reference that autograd can follow, or a native backward, or differentiable=() where there is none"
+            )
+            recorder.fail(Failure(Kind.REFERENCE, trial.step, code, first_line(error), wanted))
+        else:
+            recorder.note(f"the reference has no gradient to compare with ({first_line(error)})")
         return
     try:
         with poisoned():

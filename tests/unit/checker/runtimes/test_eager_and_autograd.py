@@ -118,3 +118,22 @@ def test_autograd_names_what_it_finds(make_subject: MakeSubject, text: str, kind
 )
 def test_autograd_says_where_it_does_not_apply(make_subject: MakeSubject, text: str, reason: str) -> None:
     assert autograd.why_not(make_subject(text + SAMPLES, quick=True)).startswith(reason)
+
+
+def test_a_reference_that_autograd_cannot_follow_is_a_fault_where_the_gradient_is_derived_from_it(
+    make_subject: MakeSubject,
+) -> None:
+    body = "def f(x: Tensor) -> Tensor:\n    return torch.from_numpy(x.detach().numpy() * 2)\n"
+    (fault,) = cell(make_subject(f"@library.op\n{body}{SAMPLES}", quick=True), autograd).failures
+    assert fault.kind is Kind.REFERENCE
+    assert fault.expected.startswith("a reference that autograd can follow, or a native backward")
+    without = cell(make_subject(f"@library.op(differentiable=())\n{body}{SAMPLES}", quick=True), autograd)
+    assert without.failures == ()
+    assert "the reference has no gradient to compare with" in without.reason
+
+
+def test_growth_of_memory_that_nobody_can_see_is_noted(
+    make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conduct, "bytes_in_use", lambda: None)
+    assert "growth of memory was not looked at" in cell(make_subject(RIGHT + SAMPLES, quick=True), eager).reason
