@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 _TRIES = 16
 _MORE_TRIES = 1024
 _MOST_BYTES = 2**23
+_GRAIN = 16
+
+# Typed here, not where it is asked: that takes memory, and perhaps the very memory that is looked for.
+_libc = ctypes.CDLL(None)
+_libc.malloc.restype = ctypes.c_void_p
+_libc.malloc.argtypes = [ctypes.c_size_t]
+_libc.free.argtypes = [ctypes.c_void_p]
 
 
 def address_range(tensor: Tensor) -> range:
@@ -51,21 +58,21 @@ def is_freed(results: Sequence[Any]) -> bool:
 
 
 def _is_handed_out(span: range) -> bool:
-    libc = ctypes.CDLL(None)
-    libc.malloc.restype = ctypes.c_void_p
-    libc.malloc.argtypes = [ctypes.c_size_t]
-    libc.free.argtypes = [ctypes.c_void_p]
+    count = len(span)
+    # A few first, which take no memory but what is asked for: a larger request, even that of a growing list, lets the
+    # allocator join small free pieces to others, and the one looked for is then far down its lists. It may lie among
+    # those of the next size: where 16 bytes would be left over, glibc gives the piece whole.
+    given = [(_libc.malloc(size), size) for size in (count, count + _GRAIN) for _ in range(_TRIES)]
     # Smaller pieces too: something else may sit in a part of it by now.
-    sizes = {len(span), len(span) // 2, len(span) // 8} - {0}
-    given = [
-        (libc.malloc(size), size)
-        for size in sorted(sizes, reverse=True)
-        for _ in range(max(_TRIES, min(_MORE_TRIES, _MOST_BYTES // size)))
+    given += [
+        (_libc.malloc(size), size)
+        for size in (count, count // 2, count // 8)
+        for _ in range(max(_TRIES, min(_MORE_TRIES, _MOST_BYTES // max(size, 1))))
     ]
-    fresh = [torch.empty(len(span), dtype=torch.uint8) for _ in range(_TRIES)]
+    fresh = [torch.empty(count, dtype=torch.uint8) for _ in range(_TRIES)]
     spans = [range(start, start + size) for start, size in given if start] + [address_range(tensor) for tensor in fresh]
     for start, _ in given:
-        libc.free(start)
+        _libc.free(start)
     return any(overlap(span, other) for other in spans)
 
 
