@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _TRIES = 16
 _MORE_TRIES = 1024
 _MOST_BYTES = 2**23
+# The sizes of the pieces that glibc gives are this many bytes apart.
 _GRAIN = 16
 
 # Typed here, not where it is asked: that takes memory, and perhaps the very memory that is looked for.
