@@ -58,8 +58,10 @@ class AutogradKernel final : public c10::OperatorKernel {
         }
         std::vector<Place> places;
         if (!is_simple) places = places_in(op.schema().arguments(), *stack, base);
-        Call call{gradient_, op, keys, *stack, places, FunctorchOutOfSight(tensors)};
+        Call call{gradient_, *gradient_.forward, keys, *stack, places, FunctorchOutOfSight(tensors)};
         const variable_list outputs = Bridge::apply(at::TensorList(tensors), call);
+        // A training form returns more: what it keeps for its backward, which the graph has by now.
+        torch::jit::drop(*stack, stack->size() - base - op.schema().returns().size());
         auto output = outputs.begin();
         for (std::size_t at = base; at < stack->size(); ++at) {
             if ((*stack)[at].toTensor().defined()) (*stack)[at] = *output++;
@@ -80,11 +82,11 @@ class AutogradKernel final : public c10::OperatorKernel {
 
     // In forward mode the operator is what its reference is composed of, which Python has registered for that.
     void call_composite(Stack* stack) const {
-        std::string name = gradient_.forward;
+        std::string name = gradient_.op;
         const auto composite =
             c10::Dispatcher::singleton().findSchema({composites + name.replace(name.find("::"), 2, "__"), ""});
         // PyTorch would go on without the derivative, as if it were zero.
-        TORCH_CHECK_NOT_IMPLEMENTED(composite.has_value(), gradient_.forward,
+        TORCH_CHECK_NOT_IMPLEMENTED(composite.has_value(), gradient_.op,
                                     " has no forward-mode derivative in a process without Python: use reverse mode");
         composite->callBoxed(stack);
     }
@@ -100,18 +102,18 @@ std::map<std::string, std::unique_ptr<torch::Library>>& attached() {
 
 void attach(const std::string& line) {
     std::unique_ptr<Gradient> gradient = read_line(line);
-    const std::string forward = gradient->forward;
+    const std::string op_name = gradient->op;
     // A new build of a library may say something else of the same operator.
-    std::erase_if(attached(), [&](const auto& entry) { return entry.first.starts_with(forward + ' '); });
+    std::erase_if(attached(), [&](const auto& entry) { return entry.first.starts_with(op_name + ' '); });
     std::unique_ptr<torch::Library>& kept = attached()[line];
-    const auto op = c10::Dispatcher::singleton().findSchema({forward, ""});
+    const auto op = c10::Dispatcher::singleton().findSchema({op_name, ""});
     // A process may have two bridges: one that a program was linked with, and Python's.
     if (op.has_value() && op->hasKernelForDispatchKey(c10::DispatchKey::Autograd)) return;
-    const std::size_t colons = forward.find("::");
-    kept = std::make_unique<torch::Library>(torch::Library::IMPL, forward.substr(0, colons), c10::DispatchKey::Autograd,
+    const std::size_t colons = op_name.find("::");
+    kept = std::make_unique<torch::Library>(torch::Library::IMPL, op_name.substr(0, colons), c10::DispatchKey::Autograd,
                                             __FILE__, __LINE__);
     // Graphs refer to the gradient as long as the process lives.
-    kept->impl(forward.substr(colons + 2).c_str(),
+    kept->impl(op_name.substr(colons + 2).c_str(),
                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<AutogradKernel>(*gradient.release())));
 }
 

@@ -85,7 +85,7 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         bool flows = false;
         for (const at::Tensor& grad : incoming) flows |= grad.defined();
         if (!flows) return in_order({}, places, gradient);
-        const c10::OperatorHandle& op = gradient.handle();
+        const c10::OperatorHandle& op = *gradient.backward;
         const auto& parameters = op.schema().arguments();
         const variable_list saved = context->get_saved_variables();
         Stack stack;
@@ -198,11 +198,11 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
             std::size_t element = 0;
             if (at < results.size() && (!places[at].is_list || !results[at].toListRef().empty())) {
                 const std::size_t given = places[at].is_list ? results[at].toListRef().size() : 1;
-                TORCH_CHECK(given == is_there.size(), gradient.backward, " gave ", given, " gradients for argument ",
-                            gradient.differentiable[at], " of ", gradient.forward, ", a list of ", is_there.size(),
+                TORCH_CHECK(given == is_there.size(), gradient.backward.name, " gave ", given, " gradients for argument ",
+                            gradient.differentiable[at], " of ", gradient.op, ", a list of ", is_there.size(),
                             ": give one for each element, or an empty list for none");
                 for_each_tensor(results[at], [&](const at::Tensor& grad) {
-                    TORCH_CHECK(grad.defined() || !places[at].is_list, gradient.backward,
+                    TORCH_CHECK(grad.defined() || !places[at].is_list, gradient.backward.name,
                                 " gave an undefined tensor in a list, which Python cannot hold: give zeros, or an "
                                 "empty list where none is wanted");
                     if (is_there[element++]) grads.push_back(grad);

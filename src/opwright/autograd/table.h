@@ -26,26 +26,32 @@ struct Saved {
     std::size_t index;
 };
 
-// One line of `opwright_gradients()`: "mine::scale mine::scale_backward 0,2 0,1,r0 1", that is the operator, its
-// backward, its differentiable arguments, what it saves ("-" for nothing), and whether the backward is told what is
-// wanted. Graphs point to it, so it is never destroyed.
+// An operator by its name, looked for when it is first needed: it may be defined after what refers to it.
+class Handle {
+  public:
+    std::string name;
+
+    const c10::OperatorHandle& operator*() {
+        std::call_once(once_, [this] { found_ = c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), ""); });
+        return *found_;
+    }
+
+  private:
+    std::once_flag once_;
+    std::optional<c10::OperatorHandle> found_;
+};
+
+// One line of `opwright_gradients()`: "mine::scale mine::scale mine::scale_backward 0,2 0,1,r0 1", that is the operator,
+// the one that is called in its place (mostly itself), the backward of that one, its differentiable arguments, what it
+// saves ("-" for nothing), and whether the backward is told what is wanted. Graphs point to it, so it is never destroyed.
 struct Gradient {
-    std::string forward;
-    std::string backward;
+    std::string op;
+    Handle forward;
+    Handle backward;
     std::vector<std::size_t> differentiable;
     std::vector<Saved> saves;
     bool says_wanted = false;
     std::vector<Place> simple_places;  // where each differentiable argument is one tensor that is there
-
-    std::once_flag found_once;
-    std::optional<c10::OperatorHandle> found;
-
-    // Looked for when it is first needed: the backward may be defined after its forward.
-    const c10::OperatorHandle& handle() {
-        std::call_once(found_once,
-                       [this] { found = c10::Dispatcher::singleton().findSchemaOrThrow(backward.c_str(), ""); });
-        return *found;
-    }
 };
 
 inline std::vector<std::string> split(const std::string& text, char by) {
@@ -59,15 +65,16 @@ inline std::unique_ptr<Gradient> read_line(const std::string& line) {
     auto gradient = std::make_unique<Gradient>();
     try {
         const std::vector<std::string> words = split(line, ' ');
-        gradient->forward = words.at(0);
-        gradient->backward = words.at(1);
-        for (const std::string& index : split(words.at(2), ',')) gradient->differentiable.push_back(std::stoul(index));
-        for (const std::string& saved : split(words.at(3), ',')) {
+        gradient->op = words.at(0);
+        gradient->forward.name = words.at(1);
+        gradient->backward.name = words.at(2);
+        for (const std::string& index : split(words.at(3), ',')) gradient->differentiable.push_back(std::stoul(index));
+        for (const std::string& saved : split(words.at(4), ',')) {
             const bool is_result = saved.starts_with('r');
             if (saved != "-") gradient->saves.push_back({is_result, std::stoul(saved.substr(is_result ? 1 : 0))});
         }
-        gradient->says_wanted = words.at(4) == "1";
-        if (gradient->forward.find("::") == std::string::npos) throw std::invalid_argument(gradient->forward);
+        gradient->says_wanted = words.at(5) == "1";
+        if (gradient->op.find("::") == std::string::npos) throw std::invalid_argument(gradient->op);
     } catch (const std::logic_error&) {  // no number, or too few words
         throw std::runtime_error("the gradient \"" + line + "\" cannot be read: build its library again");
     }

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', flags=re.MULTILINE)
 # Everything of PyTorch's but the headers whose binary interface it keeps stable.
-_FULL = re.compile(r"(?:torch/(?!csrc/stable/|headeronly/|csrc/inductor/aoti_torch/c/)|ATen/|c10/|pybind11/).*")
+_FULL = re.compile(
+    r"(?:torch/(?!csrc/stable/|headeronly/|csrc/inductor/aoti_torch/(?:c|generated)/)|ATen/|c10/|pybind11/).*"
+)
 _PYTHON_MODULE = re.compile(r"\b(?:PYBIND11_MODULE|TORCH_EXTENSION_NAME|PyInit_\w+|NB_MODULE)\b")
 
 

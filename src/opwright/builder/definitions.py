@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from opwright.spec import Library
+    from opwright.spec import Library, Op
     from opwright.spec.backward import Backward
 
 HEADER_NAME = "definitions.h"
@@ -46,7 +46,7 @@ OPWRIGHT_LIBRARY({library.namespace}, m) {{
 
 def _gradients(library: Library) -> str:
     """C++ that tells the autograd bridge (autograd/bridge.cpp reads it) which operator computes whose gradient."""
-    lines = [_gradient(op.gradient) for op in library.ops.values() if op.gradient is not None]
+    lines = [_gradient(op, op.gradient) for op in library.ops.values() if op.gradient is not None]
     if not lines:
         return ""
     text = "\n    ".join(json.dumps(f"{line}\n") for line in lines)
@@ -57,14 +57,14 @@ extern "C" __attribute__((visibility("default"))) const char* opwright_gradients
 """
 
 
-def _gradient(gradient: Backward) -> str:
-    forward = gradient.forward
+def _gradient(op: Op, gradient: Backward) -> str:
+    forward = gradient.forward  # the operator itself, or its training form
     places = {parameter.name: str(at) for at, parameter in enumerate(forward.parameters)}
     results = {name: f"r{at}" for at, name in enumerate(gradient.result_names)}
     differentiable = ",".join(places[name] for name in forward.differentiable)
     saves = ",".join({**results, **places}[name] for name in gradient.saves) or "-"
     said = "1" if gradient.wanted_is_said else "0"
-    return f"{forward.qualified_name} {gradient.op.qualified_name} {differentiable} {saves} {said}"
+    return f"{op.qualified_name} {forward.qualified_name} {gradient.op.qualified_name} {differentiable} {saves} {said}"
 
 
 def _head(library: Library) -> str:

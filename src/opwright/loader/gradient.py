@@ -49,7 +49,10 @@ class _AutogradKernel:
 
     def __init__(self, op: Op) -> None:
         self.op = op
-        self._overload = getattr(getattr(torch.ops, op.library.namespace), op.name).default
+        self._overload = _overload(op)
+        # What is called where a gradient is recorded: the operator itself, or its training form.
+        self.recorded = op.recorded
+        self._recorded_overload = _overload(op.recorded)
         self._in_forward_mode = _in_forward_mode(op)
         self._places = {parameter.name: at for at, parameter in enumerate(op.parameters)}
 
@@ -69,12 +72,24 @@ class _AutogradKernel:
             recorded = _Recorded.apply(call, *flat)  # type: ignore[no-untyped-call]
         tensors = iter(recorded)
         leaves = [next(tensors) if leaf is _TENSOR else leaf for leaf in call.result_leaves]
-        return pytree.tree_unflatten(leaves, call.result_shape)
+        results = pytree.tree_unflatten(leaves, call.result_shape)
+        if self.recorded is self.op:
+            return results
+        shared = len(self.op.results)
+        return results[:shared] if shared > 1 else results[0]
 
-    def run(self, keys: torch._C.DispatchKeySet, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401  as above
+    def run(
+        self,
+        keys: torch._C.DispatchKeySet,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        recording: bool = False,
+    ) -> Any:  # noqa: ANN401  as above
         """Call the kernel below autograd."""
+        overload = self._recorded_overload if recording else self._overload
         with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001  what torch's own Python kernels use
-            return self._overload.redispatch(keys & torch._C._after_autograd_keyset, *args, **kwargs)  # noqa: SLF001  as above
+            return overload.redispatch(keys & torch._C._after_autograd_keyset, *args, **kwargs)  # noqa: SLF001  as above
 
     def _argument(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401  as above
         at = self._places[name]
@@ -103,13 +118,13 @@ class _Call:
 class _Recorded(Function):
     @staticmethod
     def forward(ctx: Any, call: _Call, *_inputs: Tensor) -> tuple[Tensor, ...]:  # noqa: ANN401  torch's protocol
-        op = call.kernel.op
+        op = call.kernel.recorded
         # `apply` has switched both off. What outer transformations differentiate is recorded further down.
         with (
             torch.set_grad_enabled(_is_in_a_transformation()),
             forward_ad._set_fwd_grad_enabled(_is_in_a_transformation()),  # noqa: SLF001  it has no public name
         ):
-            output = call.kernel.run(call.keys, call.args, call.kwargs)
+            output = call.kernel.run(call.keys, call.args, call.kwargs, recording=True)
         results, call.result_shape = pytree.tree_flatten(output)
         call.result_leaves = _without_tensors(results)
         known = (op.bind(Sample(tuple(call.args), call.kwargs)), output if op.gradient else None)
@@ -165,10 +180,14 @@ def _native(
     wanted: Sequence[bool],
 ) -> Sequence[Any]:
     known = {**dict(zip(gradient.result_names, pytree.tree_leaves(output), strict=True)), **arguments}
-    call = getattr(getattr(torch.ops, gradient.op.library.namespace), gradient.op.name)
+    call = _overload(gradient.op)
     said = [list(wanted)] if gradient.wanted_is_said else []
     found = call(*grads, *(known[name] for name in gradient.saves), *said)
     return found if len(gradient.forward.differentiable) > 1 else [found]
+
+
+def _overload(op: Op) -> Any:  # noqa: ANN401  torch's OpOverload
+    return getattr(getattr(torch.ops, op.library.namespace), op.name).default
 
 
 def _for_each_tensor(op: Op, arguments: Mapping[str, Any], found: Sequence[Any]) -> list[Tensor | None]:

@@ -58,7 +58,7 @@ def describe_backward(
 
     def attach(reference: Callable[..., Any] | None) -> Op:
         op = _BackwardOp(forward, reference, expected)
-        forward.gradient = Backward(forward, op, kept)
+        forward.own_gradient = Backward(forward, op, kept)
         forward.library.add(op)
         return op
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from opwright.errors import SpecError
 from opwright.spec.samples import Make, Sample, SampleFunction, drawn
 from opwright.spec.schema import Parameter, parameters_of, results_of, schema_of
+from opwright.spec.sweep import Floor, FloorDirection, Size, check_words, described_floor, drawn_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,9 +32,9 @@ class Op:
         mutates: the names of the tensors that the operator writes to.
         claims_vmap: whether `torch.vmap` over the operator is claimed to work.
         tolerance: how far results of a dtype may lie from the oracle, beside what their rounding allows.
-        gradient: the native operator that computes its gradient; None where it is derived from the reference.
-        dtypes: the dtypes that its samples claim: with these the operator may not refuse them.
+        training_form: the operator that is called in its place where a gradient is recorded; None for itself.
         has_own_reference: whether an author wrote the reference; else it is the derivative of another one.
+        floors: what no implementation can avoid doing, by direction, where its author says it.
     """
 
     def __init__(
@@ -52,11 +53,15 @@ class Op:
         self.mutates = tuple(mutates)
         self.claims_vmap = vmap
         self.tolerance = dict(tolerance or {})
-        self.gradient: Backward | None = None
-        self.dtypes: tuple[torch.dtype, ...] = ()
+        self.training_form: Op | None = None
+        self.own_gradient: Backward | None = None
         self.has_own_reference = True
+        self.floors: dict[FloorDirection, Floor] = {}
         self._differentiable = None if differentiable is None else tuple(differentiable)
         self._samples: SampleFunction | None = None
+        self._dtypes: tuple[torch.dtype, ...] = ()
+        self._sweep: SampleFunction | None = None
+        self._swept_gradients: tuple[str, ...] | None = None
         self._fake: Callable[..., Any] | None = None
         self._oracle: Callable[..., Any] | None = None
         self._vmap: Callable[..., Any] | None = None
@@ -120,6 +125,17 @@ class Op:
                 raise SpecError(msg)
         return tuple(name for name in tensors if name in self._differentiable)
 
+    @property
+    def recorded(self) -> Op:
+        """What autograd records a call of: this operator, or its training form where that one has a native backward."""
+        form = self.training_form
+        return self if form is None or form.own_gradient is None else form
+
+    @property
+    def gradient(self) -> Backward | None:
+        """The native operator that computes its gradient; None where it is derived from the reference."""
+        return self.recorded.own_gradient
+
     def bind(self, sample: Sample) -> dict[str, Any]:
         """Every argument of the call `sample` by its name, in the order of the schema, defaults filled in.
 
@@ -165,10 +181,57 @@ class Op:
 
         def keep(function: SampleFunction) -> SampleFunction:
             self._samples = function
-            self.dtypes = tuple(dtypes)
+            self._dtypes = tuple(dtypes)
             return function
 
         return keep if function is None else keep(function)
+
+    @overload
+    def sweep(self, function: SampleFunction, /) -> SampleFunction: ...
+    @overload
+    def sweep(self, /, *, gradients: Sequence[str]) -> Callable[[SampleFunction], SampleFunction]: ...
+    def sweep(
+        self, function: SampleFunction | None = None, /, *, gradients: Sequence[str] | None = None
+    ) -> SampleFunction | Callable[[SampleFunction], SampleFunction]:
+        """Say at which sizes the operator is timed: a generator of labels and calls.
+
+        Args:
+            function: takes a `Make`, and yields a label and a call, as samples are yielded, for each size.
+            gradients: the names of the arguments whose gradients are timed; all that have one by default.
+
+        Example:
+            @scale.sweep
+            def _(make):
+                for size in (2**10, 2**20):
+                    yield f"{size} elements", (make.randn(size), 2.5)
+        """
+
+        def keep(function: SampleFunction) -> SampleFunction:
+            self._sweep = function
+            self._swept_gradients = None if gradients is None else tuple(gradients)
+            return function
+
+        return keep if function is None else keep(function)
+
+    def floor(self, what: str, /, *, direction: FloorDirection = "forward") -> Callable[[F], F]:
+        """Say what no implementation can avoid doing: a function of the same parameters that does only that.
+
+        Without it, the floor is to read the arguments and to write the results once.
+
+        Args:
+            what: it in words, such as "the bare GEMMs".
+            direction: whether it belongs to the call or to its gradient.
+
+        Raises:
+            SpecError: it has no words, or takes other parameters.
+        """
+        check_words(self, what, direction)
+
+        def keep(function: F) -> F:
+            self.floors[direction] = described_floor(self, what, function)
+            return function
+
+        return keep
 
     def fake(self, function: F) -> F:
         """Replace the derived fake kernel: a function that makes empty results of the right shape and dtype."""
@@ -218,12 +281,45 @@ class Op:
 
         return describe_backward(self, reference, saves)
 
+    def for_training(self, reference: Callable[..., Any], /) -> Op:
+        """Describe the operator that is called in this one's place where a gradient is recorded.
+
+        A backward often needs what the forward computes on its way. The training form returns it, behind the results
+        that both have in common, for its own `backward` to save; nobody else pays for it.
+
+        Args:
+            reference: takes what this operator takes, and returns what it returns and further tensors.
+
+        Returns:
+            The training form, which the library then has too. It becomes of use with a native backward.
+
+        Raises:
+            SpecError: its parameters or results are others, or this operator has a backward itself.
+
+        Example:
+            @norm.for_training
+            def norm_with_scale(x: Tensor) -> tuple[Tensor, Tensor]:
+                scale = x.square().mean(-1, keepdim=True).rsqrt()
+                return x * scale, scale
+
+            @norm_with_scale.backward(saves=("result_0", "result_1"))
+            def norm_with_scale_backward(...): ...
+        """
+        from opwright.spec.training import describe_training_form  # noqa: PLC0415  a training form is an Op itself
+
+        return describe_training_form(self, reference)
+
     # -- what others ask for --------------------------------------------------------------------------
 
     @property
     def has_samples(self) -> bool:
         """Whether its author, or the operator whose gradient it computes, gives samples."""
         return self._samples is not None
+
+    @property
+    def dtypes(self) -> tuple[torch.dtype, ...]:
+        """The dtypes that its samples claim: with these the operator may not refuse them."""
+        return self._dtypes
 
     def draw(self, make: Make) -> Iterator[Sample]:
         """The sample calls, made with `make`.
@@ -238,6 +334,39 @@ class Op:
             )
             raise SpecError(msg)
         return drawn(self._samples, make, self.qualified_name)
+
+    @property
+    def has_sweep(self) -> bool:
+        """Whether its author says at which sizes it is timed."""
+        return self._sweep is not None
+
+    def sizes(self, make: Make) -> Iterator[Size]:
+        """The sizes at which it is timed, made with `make`: those of its sweep, or else its samples.
+
+        Raises:
+            SpecError: there are neither, or they are not made as they should be.
+        """
+        if self._sweep is None:
+            return (Size(f"sample {number}", sample) for number, sample in enumerate(self.draw(make), 1))
+        return drawn_sizes(self._sweep, make, self.qualified_name)
+
+    @property
+    def timed_gradients(self) -> tuple[str, ...]:
+        """The names of the arguments whose gradients are timed.
+
+        Raises:
+            SpecError: the sweep names one that has no gradient.
+        """
+        if self._swept_gradients is None:
+            return self.differentiable
+        for name in self._swept_gradients:
+            if name not in self.differentiable:
+                msg = (
+                    f"the sweep of {self.qualified_name} asks for the gradient of {name!r}, which has none: expected "
+                    f"some of {', '.join(self.differentiable) or 'none'}"
+                )
+                raise SpecError(msg)
+        return self._swept_gradients
 
     @property
     def hand_written_fake(self) -> Callable[..., Any] | None:

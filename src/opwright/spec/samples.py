@@ -148,8 +148,11 @@ def drawn(function: SampleFunction, make: Make, op: str) -> Iterator[Sample]:
     if not isinstance(made, Iterator):
         msg = f"the samples of {op} must be a generator: write `yield make.randn(16, 33), 2.5` for each call"
         raise SpecError(msg)
-    for sample in made:
-        if isinstance(sample, Sample):
-            yield sample
-        else:
-            yield Sample(sample if isinstance(sample, tuple) else (sample,))
+    yield from map(as_sample, made)
+
+
+def as_sample(given: Any) -> Sample:  # noqa: ANN401  whatever an author yields
+    """A call as an author yields it: a `Sample`, a tuple of arguments, or the one argument that there is."""
+    if isinstance(given, Sample):
+        return given
+    return Sample(given if isinstance(given, tuple) else (given,))

@@ -199,9 +199,11 @@ def _code(subject: Subject, case: Case, *, linked: bool, with_gradients: bool = 
 
 
 def _has_native_gradient(subject: Subject) -> bool:
-    """Whether the gradient is computed by a native operator that has a kernel for the device."""
+    """Whether the gradient is computed by native operators that have kernels for the device."""
     gradient = subject.op.gradient
-    return bool(subject.library.sources) and gradient is not None and _has_kernel(gradient.op, subject.device)
+    if not subject.library.sources or gradient is None:
+        return False
+    return all(_has_kernel(op, subject.device) for op in (gradient.forward, gradient.op))
 
 
 def _is_gradient(op: Op) -> bool:

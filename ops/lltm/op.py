@@ -1,0 +1,286 @@
+"""The long-long-term-memory unit: a recurrent cell like an LSTM's that never forgets, step by step and as a sequence.
+
+A cell makes three gates of its input and its old state: input gate and output gate are sigmoids, the candidate cell is
+an ELU. The candidate, as far as the input gate lets it, is added to the old cell; the new state is tanh of the new cell,
+as far as the output gate lets it. There is no forget gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence  # noqa: TC003  the schema is read from the annotations
+from typing import TYPE_CHECKING, NamedTuple, Optional
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+# -Wno-psabi: gcc notes that wide vectors pass between functions; all of those are inlined.
+library = opwright.Library("lltm", sources=["cpu.cpp"], cflags=["-Wno-psabi"])
+
+
+class Step(NamedTuple):
+    """What a step computes: each (B, H)."""
+
+    new_h: Tensor
+    new_cell: Tensor
+    input_gate: Tensor
+    output_gate: Tensor
+    candidate: Tensor
+
+
+@library.op
+def cell(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002  the field's word
+    """One step of the unit.
+
+    With the gates (i, o, c) = weights [old_h, input] + bias, cut into three: new_cell = old_cell + elu(c) sigmoid(i), and
+    new_h = tanh(new_cell) sigmoid(o).
+
+    Args:
+        input: (B, I), float32, float64 or bfloat16; on a GPU float16 too. Any strides, as for all.
+        weights: (3 H, H + I), of the same dtype and device, as all that follow.
+        bias: (3 H).
+        old_h: (B, H), the state that the last step gave.
+        old_cell: (B, H), the cell that the last step gave.
+
+    Returns:
+        new_h and new_cell, (B, H) both, contiguous.
+
+    Raises:
+        RuntimeError: an argument is not as said above.
+    """
+    step = _step(input, weights, bias, old_h, old_cell)
+    return step.new_h.contiguous(), step.new_cell.contiguous()
+
+
+@cell.for_training
+def cell_with_gates(
+    input: Tensor,  # noqa: A002  as above
+    weights: Tensor,
+    bias: Tensor,
+    old_h: Tensor,
+    old_cell: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What `cell` computes, and the gates: (B, 3 H), input gate, output gate and candidate cell side by side."""
+    step = _step(input, weights, bias, old_h, old_cell)
+    return step.new_h.contiguous(), step.new_cell.contiguous(), torch.cat(step[2:], dim=1)
+
+
+@cell_with_gates.backward(saves=("input", "weights", "old_h", "result_1", "result_2"))
+def cell_with_gates_backward(
+    grad_0: Optional[Tensor],  # noqa: UP045  the spelling that infer_schema takes on every Python
+    grad_1: Optional[Tensor],  # noqa: UP045  as above
+    grad_2: Optional[Tensor],  # noqa: UP045  as above
+    input: Tensor,  # noqa: A002  as above
+    weights: Tensor,
+    old_h: Tensor,
+    result_1: Tensor,
+    result_2: Tensor,
+    wanted: Sequence[bool],
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of a step, of those arguments that are wanted, from the new cell and the gates."""
+    to_products, to_old_cell = _through_step(grad_0, grad_1, grad_2, result_1, result_2)
+    to_joined = to_products @ weights
+    found = (
+        to_joined[:, old_h.shape[1] :],
+        to_products.T @ torch.cat([old_h, input], dim=1),
+        to_products.sum(dim=0),
+        to_joined[:, : old_h.shape[1]],
+        to_old_cell,
+    )
+    return _laid_out((input, weights, old_h), found, wanted)
+
+
+@library.op
+def sequence(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002  as above
+    """The steps of a sequence, one after the other, each with the state and the cell of the one before.
+
+    Args:
+        input: (T, B, I) with T of at least 1; dtypes and the other arguments as for `cell`.
+        weights: (3 H, H + I).
+        bias: (3 H).
+        old_h: (B, H), the state before the first step.
+        old_cell: (B, H), the cell before the first step.
+
+    Returns:
+        The states after each step, (T, B, H), and the cell after the last one, (B, H), contiguous.
+
+    Raises:
+        RuntimeError: an argument is not as said above.
+    """
+    states = []
+    for one in input:
+        old_h, old_cell = _step(one, weights, bias, old_h, old_cell)[:2]
+        states.append(old_h)
+    return torch.stack(states), old_cell.contiguous()
+
+
+@sequence.for_training
+def sequence_with_gates(
+    input: Tensor,  # noqa: A002  as above
+    weights: Tensor,
+    bias: Tensor,
+    old_h: Tensor,
+    old_cell: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What `sequence` computes, and the cells (T, B, H) and gates (T, B, 3 H) of each step."""
+    steps = []
+    for one in input:
+        steps.append(_step(one, weights, bias, old_h, old_cell))
+        old_h, old_cell = steps[-1][:2]
+    gates = [torch.cat(step[2:], dim=1) for step in steps]
+    cells = torch.stack([step.new_cell for step in steps])
+    return torch.stack([step.new_h for step in steps]), old_cell.clone().contiguous(), cells, torch.stack(gates)
+
+
+@sequence_with_gates.backward(saves=("input", "weights", "old_h", "result_0", "result_2", "result_3"))
+def sequence_with_gates_backward(
+    grad_0: Optional[Tensor],  # noqa: UP045  as above
+    grad_1: Optional[Tensor],  # noqa: UP045  as above
+    grad_2: Optional[Tensor],  # noqa: UP045  as above
+    grad_3: Optional[Tensor],  # noqa: UP045  as above
+    input: Tensor,  # noqa: A002  as above
+    weights: Tensor,
+    old_h: Tensor,
+    result_0: Tensor,
+    result_2: Tensor,
+    result_3: Tensor,
+    wanted: Sequence[bool],
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of a sequence, of those arguments that are wanted, from its states, cells and gates."""
+    steps, state = input.shape[0], old_h.shape[1]
+    recurrent, of_input = weights[:, :state], weights[:, state:]
+    carried_h = torch.zeros_like(old_h)
+    carried_cell = torch.zeros_like(old_h) if grad_1 is None else grad_1
+    products = []
+    for at in reversed(range(steps)):
+        to_h = carried_h if grad_0 is None else carried_h + grad_0[at]
+        to_cell = carried_cell if grad_2 is None else carried_cell + grad_2[at]
+        to_gates = None if grad_3 is None else grad_3[at]
+        to_products, carried_cell = _through_step(to_h, to_cell, to_gates, result_2[at], result_3[at])
+        carried_h = to_products @ recurrent
+        products.append(to_products)
+    all_products = torch.stack(products[::-1])
+    earlier = torch.cat([old_h[None], result_0[:-1]])
+    found = (
+        all_products @ of_input,
+        torch.einsum("tbg,tbd->gd", all_products, torch.cat([earlier, input], dim=2)),
+        all_products.sum(dim=(0, 1)),
+        carried_h,
+        carried_cell,
+    )
+    return _laid_out((input, weights, old_h), found, wanted)
+
+
+# The references above loop over the steps, which would be unrolled into every graph; the results' shapes are simple.
+@sequence.fake
+def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002, ARG001  the operator's parameters
+    return input.new_empty(input.shape[0], *old_h.shape), input.new_empty(old_h.shape)
+
+
+@sequence_with_gates.fake
+def _(
+    input: Tensor,  # noqa: A002  as above
+    weights: Tensor,
+    bias: Tensor,  # noqa: ARG001  as above
+    old_h: Tensor,
+    old_cell: Tensor,  # noqa: ARG001  as above
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    steps, batch, state = input.shape[0], *old_h.shape
+    return (
+        input.new_empty(steps, batch, state),
+        input.new_empty(batch, state),
+        input.new_empty(steps, batch, state),
+        input.new_empty(steps, batch, weights.shape[0]),
+    )
+
+
+@sequence_with_gates_backward.fake
+def _(
+    grad_0: Optional[Tensor],  # noqa: ARG001, UP045  as above
+    grad_1: Optional[Tensor],  # noqa: ARG001, UP045  as above
+    grad_2: Optional[Tensor],  # noqa: ARG001, UP045  as above
+    grad_3: Optional[Tensor],  # noqa: ARG001, UP045  as above
+    input: Tensor,  # noqa: A002  as above
+    weights: Tensor,
+    old_h: Tensor,
+    result_0: Tensor,  # noqa: ARG001  as above
+    result_2: Tensor,  # noqa: ARG001  as above
+    result_3: Tensor,  # noqa: ARG001  as above
+    wanted: Sequence[bool],
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    return _laid_out((input, weights, old_h), (input, weights, weights[:, 0], old_h, old_h), wanted)
+
+
+def _step(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Step:  # noqa: A002  as above
+    gates = functional.linear(torch.cat([old_h, input], dim=1), weights, bias).chunk(3, dim=1)
+    input_gate = torch.sigmoid(gates[0])
+    output_gate = torch.sigmoid(gates[1])
+    candidate = functional.elu(gates[2])
+    new_cell = old_cell + candidate * input_gate
+    return Step(torch.tanh(new_cell) * output_gate, new_cell, input_gate, output_gate, candidate)
+
+
+def _through_step(
+    to_new_h: Tensor | None, to_new_cell: Tensor | None, to_gates: Tensor | None, new_cell: Tensor, gates: Tensor
+) -> tuple[Tensor, Tensor]:
+    """From the gradients of a step's results to those of what the gates are made of, (B, 3 H), and of the old cell."""
+    input_gate, output_gate, candidate = gates.chunk(3, dim=1)
+    to_input, to_output, to_candidate = (0, 0, 0) if to_gates is None else to_gates.chunk(3, dim=1)
+    to_cell = torch.zeros_like(new_cell) if to_new_cell is None else to_new_cell
+    squashed = torch.tanh(new_cell)
+    if to_new_h is not None:
+        to_cell = to_cell + to_new_h * output_gate * (1 - squashed * squashed)
+        to_output = to_output + to_new_h * squashed
+    to_input = to_input + to_cell * candidate
+    to_candidate = to_candidate + to_cell * input_gate
+    # Below zero the candidate is exp(x) - 1, and so its derivative is the candidate and one.
+    slope = torch.where(candidate > 0, torch.ones_like(candidate), candidate + 1)
+    products = (
+        to_input * input_gate * (1 - input_gate),
+        to_output * output_gate * (1 - output_gate),
+        to_candidate * slope,
+    )
+    return torch.cat(products, dim=1), to_cell
+
+
+def _laid_out(
+    saved: tuple[Tensor, Tensor, Tensor], gradients: tuple[Tensor, ...], wanted: Sequence[bool]
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Each gradient that is wanted, laid out in memory as its argument is where that was saved; None for the others."""
+    input, weights, old_h = saved  # noqa: A001  as above
+    rows = old_h.new_empty(old_h.shape)
+    layouts = (input, weights, weights.new_empty(weights.shape[0]), old_h, rows)
+    found = [
+        torch.empty_like(layout).copy_(gradient) if asked else None
+        for layout, gradient, asked in zip(layouts, gradients, wanted, strict=True)
+    ]
+    return tuple(found)  # type: ignore[return-value]  # None stands for an undefined tensor
+
+
+def _given(make: Make, shape: tuple[int, ...], state: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The arguments of a call: input of `shape`, and weights as small as a layer begins with."""
+    batch, features = shape[-2:]
+    scale = max(state, 1) ** -0.5
+    weights = make.randn(3 * state, state + features) * scale
+    return make.randn(*shape), weights, make.randn(3 * state), make.randn(batch, state), make.randn(batch, state)
+
+
+@cell.samples(dtypes=(torch.float64, torch.bfloat16))
+def _(make: Make) -> Iterator[tuple[Tensor, ...]]:
+    batch, features, state = make.size(9), make.size(5), make.size(8)
+    yield _given(make, (batch, features), state)
+    yield _given(make, (3, 4), 7)
+
+
+@sequence.samples(dtypes=(torch.float64, torch.bfloat16))
+def _(make: Make) -> Iterator[tuple[Tensor, ...]]:
+    batch, features, state = make.size(9), make.size(5), make.size(8)
+    yield _given(make, (3, batch, features), state)
+    yield _given(make, (1, 2, 4), 7)

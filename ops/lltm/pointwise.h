@@ -1,0 +1,153 @@
+// What one step of the unit computes beside the matrix product: plain rows of numbers, nothing of PyTorch.
+//
+// A row of `gates` holds the input gate, the output gate and the candidate cell side by side, each `state` wide. A row of
+// `products` holds what they are made of, in the same order, before the bias is added.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "simd.h"
+
+namespace lltm {
+
+// One step for as many elements as a vector has.
+template <class V>
+struct Step {
+    using Numbers = typename V::Numbers;
+    Numbers input, output, candidate, cell, h;
+
+    [[gnu::always_inline]] Step(Numbers input_sum, Numbers output_sum, Numbers candidate_sum, Numbers old_cell)
+        : input(V::sigmoid(input_sum)),
+          output(V::sigmoid(output_sum)),
+          candidate(V::elu(candidate_sum)),
+          cell(old_cell + candidate * input),
+          h(V::tanh(cell) * output) {}
+};
+
+// Rows that may lie anywhere, of numbers that lie side by side or are all the same one, as those of the gradient of a sum
+// are. Null stands for zeros.
+template <class T>
+struct Rows {
+    const T* data = nullptr;
+    std::int64_t stride = 0;
+    bool is_one_number = false;
+
+    template <class V>
+    [[gnu::always_inline]] typename V::Numbers load(std::int64_t row, std::int64_t column, std::int64_t count) const {
+        if (data == nullptr) return typename V::Numbers{};
+        const T* start = data + row * stride;
+        if (is_one_number) return V::load(start, 1)[0] + typename V::Numbers{};
+        return V::load(start + column, count);
+    }
+};
+
+// The new state and the new cell from the products, over rows. Where nobody wants the gates they are null; they may be
+// the products' own memory.
+template <class T>
+struct Forward {
+    const T* products;
+    const T* bias;
+    const T* old_cell;
+    T* new_h;
+    T* new_cell;
+    T* gates;
+    std::int64_t state;
+
+    template <int bytes>
+    [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
+        using V = Vector<Wide<T>, bytes>;
+        for (std::int64_t row = begin; row < end; ++row) {
+            V::over(state, [&](std::int64_t column, auto count) __attribute__((always_inline)) {
+                const std::int64_t here = row * state + column;
+                const std::int64_t gate = row * 3 * state + column;
+                const auto sum = [&](std::int64_t which) __attribute__((always_inline)) {
+                    return V::load(products + gate + which * state, count) +
+                           V::load(bias + which * state + column, count);
+                };
+                const Step<V> step(sum(0), sum(1), sum(2), V::load(old_cell + here, count));
+                V::store(new_cell + here, step.cell, count);
+                V::store(new_h + here, step.h, count);
+                if (gates == nullptr) return;
+                V::store(gates + gate, step.input, count);
+                V::store(gates + gate + state, step.output, count);
+                V::store(gates + gate + 2 * state, step.candidate, count);
+            });
+        }
+    }
+};
+
+// From the gradients of a step's results to those of its products and of its old cell, over rows. What arrives from two
+// places is added up.
+template <class T>
+struct Backward {
+    Rows<T> of_new_h[2];
+    Rows<T> of_new_cell[2];
+    Rows<T> of_gates;
+    const T* gates;
+    const T* new_cell;
+    T* to_products;
+    T* to_old_cell;
+    std::int64_t state;
+
+    template <int bytes>
+    [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
+        using V = Vector<Wide<T>, bytes>;
+        for (std::int64_t row = begin; row < end; ++row) {
+            V::over(state, [&](std::int64_t column, auto count) __attribute__((always_inline)) {
+                const std::int64_t here = row * state + column;
+                const std::int64_t gate = row * 3 * state + column;
+                const auto both = [&](const Rows<T>* two) __attribute__((always_inline)) {
+                    return two[0].template load<V>(row, column, count) + two[1].template load<V>(row, column, count);
+                };
+                const auto of_gate = [&](std::int64_t which) __attribute__((always_inline)) {
+                    return of_gates.template load<V>(row, column + which * state, count);
+                };
+                const auto input = V::load(gates + gate, count);
+                const auto output = V::load(gates + gate + state, count);
+                const auto candidate = V::load(gates + gate + 2 * state, count);
+                const auto t = V::tanh(V::load(new_cell + here, count));
+                const auto of_h = both(of_new_h);
+                const auto of_cell = both(of_new_cell) + of_h * output * (1 - t * t);
+                const auto of_input = candidate * of_cell + of_gate(0);
+                const auto of_output = t * of_h + of_gate(1);
+                const auto of_candidate = input * of_cell + of_gate(2);
+                V::store(to_products + gate, of_input * input * (1 - input), count);
+                V::store(to_products + gate + state, of_output * output * (1 - output), count);
+                // For x <= 0 the candidate is exp(x) - 1, and its derivative exp(x).
+                V::store(to_products + gate + 2 * state,
+                         candidate > 0 ? of_candidate : of_candidate * (candidate + 1), count);
+                V::store(to_old_cell + here, of_cell, count);
+            });
+        }
+    }
+};
+
+// The sum of rows, which is the gradient of a bias, over columns: no two threads add to one number.
+template <class T>
+struct SumOfRows {
+    const T* rows;
+    T* into;
+    std::int64_t count;
+    std::int64_t width;
+
+    template <int bytes>
+    [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
+        using V = Vector<Wide<T>, bytes>;
+        // Sums of sums: a single one over many thousand rows would lose the last digits of each.
+        constexpr std::int64_t block_rows = 256;
+        V::over(end - begin, [&](std::int64_t first, auto lanes) __attribute__((always_inline)) {
+            const std::int64_t column = begin + first;
+            typename V::Numbers total{};
+            for (std::int64_t block = 0; block < count; block += block_rows) {
+                typename V::Numbers sum{};
+                for (std::int64_t row = block; row < std::min(count, block + block_rows); ++row)
+                    sum += V::load(rows + row * width + column, lanes);
+                total += sum;
+            }
+            V::store(into + column, total, lanes);
+        });
+    }
+};
+
+}  // namespace lltm

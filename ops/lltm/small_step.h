@@ -1,0 +1,95 @@
+// A whole step for small sizes, the matrix product included: plain rows of numbers, nothing of PyTorch.
+//
+// Matrix libraries first copy the weights into an order that suits them. For a batch that fits a vector or two, that
+// takes as long as the product itself. Here the lanes of a vector are the batch: the weights are read once, as they lie,
+// and the sums never leave the registers before they are gates.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "pointwise.h"
+#include "simd.h"
+
+namespace lltm {
+
+// One step over elements of the state. The sums begin with `products`, where that is not null, and with the bias; to them
+// is added what `weights` make of `given`. Where nobody wants the gates they are null.
+template <class T>
+struct SmallStep {
+    const T* weights;  // (3 state, depth), rows `weights_stride` apart
+    const T* given;    // (depth, batch), rows `given_stride` apart; beyond the batch up to a whole vector there are zeros
+    const T* products;
+    const T* bias;
+    const T* old_cell;
+    T* new_h;
+    T* new_cell;
+    T* gates;
+    std::int64_t weights_stride;
+    std::int64_t given_stride;
+    std::int64_t depth;
+    std::int64_t batch;
+    std::int64_t state;
+
+    template <int bytes>
+    [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
+        using V = Vector<T, bytes>;
+        for (std::int64_t element = begin; element < end; element += tile)
+            for (std::int64_t row = 0; row < batch; row += V::lanes) step<V>(element, row);
+    }
+
+    // So many elements of the state at once: with three gates each, as many sums as there are registers for. The state,
+    // `begin` and `end` have to be multiples of it.
+    static constexpr std::int64_t tile = 4;
+
+  private:
+    template <class V>
+    [[gnu::always_inline]] void step(std::int64_t element, std::int64_t row) const {
+        using Numbers = typename V::Numbers;
+        const std::int64_t count = std::min<std::int64_t>(V::lanes, batch - row);
+        Numbers sums[3][tile];
+#pragma GCC unroll 3
+        for (int gate = 0; gate < 3; ++gate) {
+            const std::int64_t at = gate * state + element;
+            if (products != nullptr) {
+                V::load_columns(products + row * 3 * state + at, 3 * state, count, sums[gate]);
+            } else {
+                for (Numbers& sum : sums[gate]) sum = Numbers{};
+            }
+#pragma GCC unroll 4
+            for (int i = 0; i < tile; ++i) sums[gate][i] += bias[at + i];
+        }
+        const T* of_input = weights + element * weights_stride;
+        const T* of_output = of_input + state * weights_stride;
+        const T* of_candidate = of_output + state * weights_stride;
+        for (std::int64_t k = 0; k < depth; ++k) {
+            const Numbers x = V::load(given + k * given_stride + row);
+#pragma GCC unroll 4
+            for (int i = 0; i < tile; ++i) {
+                sums[0][i] += x * of_input[i * weights_stride + k];
+                sums[1][i] += x * of_output[i * weights_stride + k];
+                sums[2][i] += x * of_candidate[i * weights_stride + k];
+            }
+        }
+        const std::int64_t here = row * state + element;
+        Numbers cells[tile], states[tile];
+        V::load_columns(old_cell + here, state, count, cells);
+#pragma GCC unroll 4
+        for (int i = 0; i < tile; ++i) {
+            const Step<V> computed(sums[0][i], sums[1][i], sums[2][i], cells[i]);
+            sums[0][i] = computed.input;
+            sums[1][i] = computed.output;
+            sums[2][i] = computed.candidate;
+            cells[i] = computed.cell;
+            states[i] = computed.h;
+        }
+        V::store_columns(new_cell + here, state, count, cells);
+        V::store_columns(new_h + here, state, count, states);
+        if (gates == nullptr) return;
+#pragma GCC unroll 3
+        for (int gate = 0; gate < 3; ++gate)
+            V::store_columns(gates + row * 3 * state + gate * state + element, 3 * state, count, sums[gate]);
+    }
+};
+
+}  // namespace lltm

@@ -1,0 +1,65 @@
+// What the kernels of every device ask of their arguments.
+#pragma once
+
+#include <opwright/check.h>
+#include <torch/csrc/stable/ops.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+namespace lltm {
+
+namespace check = opwright::check;
+using opwright::DeviceType;
+using opwright::ScalarType;
+using opwright::Tensor;
+
+// The sizes of a call: one step has no `steps`.
+struct Sizes {
+    int64_t steps;
+    int64_t batch;
+    int64_t features;
+    int64_t state;
+
+    int64_t rows() const { return steps * batch; }
+};
+
+inline void check_like(const Tensor& tensor, const char* name, const Tensor& input,
+                       std::initializer_list<int64_t> sizes) {
+    check::same_device(tensor, name, input, "input");
+    check::dtype(tensor, name, input.scalar_type());
+    check::sizes(tensor, name, sizes);
+}
+
+// The arguments of `cell` (input of 2 dimensions) and `sequence` (3): all is looked at before memory is touched.
+inline Sizes checked_sizes(const Tensor& input, int64_t rank, DeviceType device,
+                           std::initializer_list<ScalarType> dtypes, const Tensor& weights, const Tensor& old_h) {
+    check::device(input, "input", device);
+    check::dtype(input, "input", dtypes);
+    check::rank(input, "input", rank);
+    check::rank(old_h, "old_h", 2);
+    const Sizes sizes{rank == 3 ? input.size(0) : 1, input.size(rank - 2), input.size(rank - 1), old_h.size(1)};
+    OPWRIGHT_CHECK(sizes.steps > 0, "input must have at least one step, got shape ", input.sizes());
+    check_like(old_h, "old_h", input, {sizes.batch, sizes.state});
+    check_like(weights, "weights", input, {3 * sizes.state, sizes.state + sizes.features});
+    return sizes;
+}
+
+inline void check_start(const Tensor& bias, const Tensor& old_cell, const Tensor& input, const Sizes& sizes) {
+    check_like(bias, "bias", input, {3 * sizes.state});
+    check_like(old_cell, "old_cell", input, {sizes.batch, sizes.state});
+}
+
+inline void check_wanted(const std::vector<bool>& wanted) {
+    OPWRIGHT_CHECK(wanted.size() == 5,
+                   "wanted must have 5 flags, for input, weights, bias, old_h and old_cell, got ", wanted.size());
+}
+
+// Row-major: a view with other strides is copied, a contiguous tensor is not.
+inline Tensor row_major(const Tensor& tensor) {
+    return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
+}
+
+}  // namespace lltm

@@ -1,0 +1,126 @@
+"""What an operator should give for a call, by its reference and its oracle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from opwright.spec import derive
+from opwright.spec.difference import Difference, differs, first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from opwright.spec.op import Op
+
+# In float64 larger tensors would take many times their memory: for these the reference speaks alone, in its own dtype.
+_LARGE_BYTES = 2**31
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a call should give.
+
+    Attributes:
+        refusal: why the reference refuses the arguments; the operator has to refuse them too. Empty if it does not.
+        own: the results of the reference, in the dtypes of the arguments: these say shapes and dtypes.
+        precise: the results of the oracle, in float64: these say what is right.
+    """
+
+    refusal: str = ""
+    own: tuple[Any, ...] = ()
+    precise: tuple[Any, ...] = ()
+
+    def difference(
+        self, results: Sequence[Any], tolerance: Mapping[torch.dtype, float] = MappingProxyType({})
+    ) -> Difference | None:
+        """How the `results` of a call differ from these; None where they are right."""
+        if len(results) != len(self.own):
+            return Difference("type", f"{len(results)} results", f"{len(self.own)} results")
+        for at, (result, own, precise) in enumerate(zip(results, self.own, self.precise, strict=True)):
+            if isinstance(own, (list, tuple)):
+                trios = zip(result, own, precise, strict=False)
+                found = next((wrong for trio in trios if (wrong := differs(*trio, tolerance))), None)
+                if len(result) != len(own):
+                    found = Difference("type", f"{len(result)} tensors", f"{len(own)} tensors")
+            else:
+                found = differs(result, own, precise, tolerance)
+            if found:
+                which = f"result {at}: " if len(results) > 1 else ""
+                return Difference(found.sort, which + found.got, which + found.expected)
+        return None
+
+
+def expected(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
+    """What a call of `op` should give.
+
+    Args:
+        op: the operator.
+        fresh: makes the arguments of the call, by name, anew each time: the reference may write to them.
+    """
+    try:
+        arguments = fresh()
+        large = any(tensor.nbytes > _LARGE_BYTES for tensor in derive.tensors(arguments))
+        positional, keywords = op.spread(arguments)
+        own = outcome(op, op.reference(*positional, **keywords), arguments)
+    except Exception as error:  # noqa: BLE001  the author's own code: whatever it raises is its refusal
+        return Expected(refusal=first_line(error))
+    if large:
+        return Expected(own=tuple(_kept(own)), precise=tuple(_kept(own)))
+    try:
+        precise = outcome(op, *derive.oracle(op, fresh()))
+    except Exception as error:  # noqa: BLE001  as above: it does not take float64, and speaks for itself in its own dtype
+        if op.hand_written_oracle is not None:
+            return Expected(refusal=first_line(error))
+        precise = own
+    if _shapes(own) != _shapes(precise):
+        if op.hand_written_oracle is not None:
+            told = f"the oracle gives shapes {_shapes(precise)}, the reference {_shapes(own)}: they have to agree"
+            return Expected(refusal=told)
+        precise = own  # the shapes depend on the dtype, as those of x.view(torch.uint8) do
+    return Expected(own=tuple(_kept(own)), precise=tuple(_kept(precise)))
+
+
+def expected_gradients(
+    op: Op, fresh: Callable[[], dict[str, Any]], grads: Sequence[Tensor | None], names: Sequence[str]
+) -> dict[str, tuple[Any, Any]]:
+    """The gradients that the arguments `names` should have: for each (in the dtypes of the arguments, in float64).
+
+    Args:
+        op: the operator.
+        fresh: makes the arguments of the call, by name, anew each time.
+        grads: the incoming gradient of each result, or element of a result that is a list; None for zero.
+        names: the arguments, whatever is declared of them.
+    """
+
+    def of(convert: Callable[[Tensor], Tensor]) -> dict[str, Any]:
+        arguments = pytree.tree_map_only(Tensor, convert, fresh())
+        incoming = [None if grad is None else convert(grad) for grad in grads]
+        return derive.reference_gradients(op, arguments, incoming, names)
+
+    own = of(lambda tensor: tensor)
+    try:
+        precise = of(lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
+    except Exception:  # noqa: BLE001  a reference that does not take float64 speaks for itself in its own dtype
+        precise = own
+    return {name: (own[name], precise[name]) for name in names}
+
+
+def outcome(op: Op, results: Any, arguments: Mapping[str, Any]) -> list[Any]:  # noqa: ANN401  the schema decides
+    """The results of a call of `op` in one list, with the arguments that it writes to after them."""
+    listed = list(results) if isinstance(results, tuple) else [results]
+    returned = listed if op.results else []
+    return [*returned, *(arguments[name] for name in op.mutates)]
+
+
+def _shapes(results: list[Any]) -> list[tuple[int, ...]]:
+    return [tuple(tensor.shape) for tensor in derive.tensors(results)]
+
+
+def _kept(results: list[Any]) -> list[Any]:
+    return [result.detach() if isinstance(result, Tensor) else result for result in results]

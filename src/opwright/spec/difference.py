@@ -1,0 +1,147 @@
+"""How a result differs from the one that is right: how far from it it may lie, and what a wrong one looks like."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Relative and absolute: those of torch.testing.assert_close, but for float64, where its 1e-7 would let computation in
+# float32 pass. Other dtypes are compared exactly.
+_TOLERANCES = {
+    torch.float16: (1e-3, 1e-5),
+    torch.bfloat16: (1.6e-2, 1e-5),
+    torch.float32: (1.3e-6, 1e-5),
+    torch.float64: (1e-9, 1e-10),
+    torch.complex64: (1.3e-6, 1e-5),
+    torch.complex128: (1e-9, 1e-10),
+}
+# A kernel may be this many times farther from the oracle than the reference in the same dtype is.
+_SLACK = 8.0
+
+# Wrong elements that all lie within so many of the end were left over by a vector loop.
+_TAIL_ELEMENTS = 16
+# So many are compared at once: in float64, and with what lies between, they take many times their memory.
+_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a result differs from what is expected.
+
+    Attributes:
+        sort: "type" (shape, dtype), "tail" (only its last few elements), or "values".
+        got: what it is.
+        expected: what it should be.
+    """
+
+    sort: str
+    got: str
+    expected: str
+
+
+def differs(
+    result: Any,  # noqa: ANN401  whatever operators return
+    own: Any,  # noqa: ANN401  likewise
+    precise: Any,  # noqa: ANN401  likewise
+    tolerance: Mapping[torch.dtype, float] = MappingProxyType({}),
+) -> Difference | None:
+    """How `result` differs from the reference's `own` and the oracle's `precise` one; None where it does not."""
+    if not isinstance(own, Tensor):
+        # None is a gradient that nobody wants; to give one all the same is a waste, not a fault.
+        right = own is None or result in (own, precise) or _close_numbers(result, own, precise)
+        return None if right else Difference("values", repr(result), repr(own))
+    if not isinstance(result, Tensor):
+        return Difference("type", repr(result), described(own))
+    if result.shape != own.shape or result.dtype != own.dtype or result.device != own.device:
+        return Difference("type", described(result), described(own))
+    extra = tolerance.get(result.dtype, 0.0)
+    parts = [tensor.flatten().split(_AT_ONCE) for tensor in (result, own, precise)]
+    slack = extra + max((_own_error(*pair) for pair in zip(*parts[1:], strict=True)), default=0.0)
+    first, count, largest = 0, 0, -1.0
+    for at, (some, its_own, its_precise) in enumerate(zip(*parts, strict=True)):
+        wrong = (~_right(some, its_own, its_precise, slack, extra)).nonzero().flatten()
+        if len(wrong):
+            first = first if count else at * _AT_ONCE + int(wrong[0])
+            count += len(wrong)
+            largest = max(largest, _largest_gap(some[wrong], its_precise[wrong]))
+    return _difference(result, precise, first, count, largest) if count else None
+
+
+def described(value: Any) -> str:  # noqa: ANN401  whatever operators take and return
+    """A value in a few words: `float32 (16, 33)`."""
+    if isinstance(value, Tensor):
+        device = "" if value.device.type == "cpu" else f" on {value.device}"
+        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}{device}"
+    return repr(value)
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception says first."""
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
+
+
+def _right(result: Tensor, own: Tensor, precise: Tensor, slack: float, extra: float) -> Tensor:
+    """Where `result` is right: near to the oracle's, or to the reference's in the same dtype."""
+    near = _near(result, precise, slack, extra)
+    return near if bool(near.all()) else near | _near(result, own, slack, extra)
+
+
+def _near(result: Tensor, wanted: Tensor, slack: float, extra: float) -> Tensor:
+    """Where `result` is as near to `wanted` as its dtype, the reference's own error and the author allow."""
+    wide = torch.complex128 if result.is_complex() else torch.float64
+    if result.dtype not in _TOLERANCES:
+        exact = result == wanted.to(result.dtype)
+        return exact | ((result.to(wide) - wanted.to(wide)).abs() <= extra) if extra else exact
+    rtol, atol = _TOLERANCES[result.dtype]
+    # What does not fit into the dtype is its infinity there.
+    goal = wanted.to(result.dtype).to(wide)
+    return torch.isclose(result.to(wide), goal, rtol=rtol, atol=atol + slack, equal_nan=True)
+
+
+def _own_error(own: Tensor, precise: Tensor) -> float:
+    """How far the reference may lie from the oracle: several times as far as it does in its own dtype."""
+    if own is precise or own.dtype not in _TOLERANCES:
+        return 0.0
+    return _SLACK * max(0.0, _largest_gap(own, precise))
+
+
+def _largest_gap(one: Tensor, other: Tensor) -> float:
+    """The largest finite difference; -1 where there is none."""
+    wide = torch.complex128 if one.is_complex() else torch.float64
+    gaps = (one.to(wide) - other.to(wide)).abs()
+    finite = gaps[gaps.isfinite()]
+    return float(finite.max()) if finite.numel() else -1.0
+
+
+def _difference(result: Tensor, precise: Tensor, place: int, count: int, largest: float) -> Difference:
+    total = result.numel()
+    index = [int(i) for i in torch.unravel_index(torch.tensor(place), result.shape)] if result.dim() else []
+    got, goal = result.flatten()[place].item(), precise.flatten()[place].item()
+    by = f", the largest difference is {largest:.6g}" if largest >= 0 else ""
+    at_end = total > 2 * _TAIL_ELEMENTS and place >= total - _TAIL_ELEMENTS
+    return Difference(
+        "tail" if at_end else "values",
+        f"{described(result)}, at {index}: {got!r}; {count} of {total} elements differ{by}",
+        f"at {index}: {goal!r}",
+    )
+
+
+def _close_numbers(result: Any, own: Any, precise: Any) -> bool:  # noqa: ANN401  whatever operators return
+    """Whether Python's floating numbers are as near as those of float32: most come out of tensors."""
+    if not all(isinstance(number, float) for number in (result, own, precise)):
+        return False
+    if math.isnan(own):
+        return math.isnan(result)
+    rtol, atol = _TOLERANCES[torch.float32]
+    error = abs(own - precise)
+    allowed = atol + (_SLACK * error if math.isfinite(error) else 0.0)
+    return any(math.isclose(result, goal, rel_tol=rtol, abs_tol=allowed) for goal in (precise, own))

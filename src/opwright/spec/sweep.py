@@ -1,0 +1,101 @@
+"""The sizes at which an operator is timed, and what bounds its times from below."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from opwright.errors import SpecError
+from opwright.spec.samples import Make, Sample, SampleFunction, as_sample
+
+if TYPE_CHECKING:
+    from opwright.spec.op import Op
+
+FloorDirection = Literal["forward", "backward"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """One size at which an operator is timed.
+
+    Attributes:
+        label: it in words.
+        call: the arguments of the call.
+    """
+
+    label: str
+    call: Sample
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What no implementation of an operator can avoid doing.
+
+    Attributes:
+        what: it in words.
+        function: does only that; takes the operator's arguments.
+    """
+
+    what: str
+    function: Callable[..., Any]
+
+
+def drawn_sizes(function: SampleFunction, make: Make, op: str) -> Iterator[Size]:
+    """The sizes that the sweep `function` of the operator `op` makes with `make`.
+
+    Raises:
+        SpecError: it is no generator of labels and calls, or gives two of them one label.
+    """
+    made = function(make)
+    if not isinstance(made, Iterator):
+        msg = f"the sweep of {op} must be a generator: {_EXAMPLE}"
+        raise SpecError(msg)
+    labels: set[str] = set()
+    for given in made:
+        match given:
+            case (str(label), (Sample() | tuple()) as call):
+                pass
+            case _:
+                msg = f"the sweep of {op} must yield a label and a call: {_EXAMPLE}"
+                raise SpecError(msg)
+        if label in labels:
+            msg = f"the sweep of {op} has two sizes {label!r}: give each a label of its own"
+            raise SpecError(msg)
+        labels.add(label)
+        yield Size(label, as_sample(call))
+
+
+_EXAMPLE = 'write `yield "1024 x 1024", (make.randn(1024, 1024), 2.5)` for each size'
+
+
+def check_words(op: Op, what: object, direction: str) -> None:
+    """Refuse a floor without words, or one of an unknown direction.
+
+    Raises:
+        SpecError: it is one.
+    """
+    if not isinstance(what, str) or not what:
+        msg = f'the floor of {op.qualified_name} has no words: write @{op.name}.floor("the bare GEMMs")'
+        raise SpecError(msg)
+    if direction not in get_args(FloorDirection):
+        known = " or ".join(map(repr, get_args(FloorDirection)))
+        msg = f"the floor {what!r} of {op.qualified_name} has direction {direction!r}: expected {known}"
+        raise SpecError(msg)
+
+
+def described_floor(op: Op, what: str, function: Callable[..., Any]) -> Floor:
+    """What `Op.floor` keeps.
+
+    Raises:
+        SpecError: it takes other parameters than the operator.
+    """
+    takes, expected = (list(inspect.signature(one).parameters) for one in (function, op.reference))
+    if takes != expected:
+        msg = (
+            f"the floor {what!r} of {op.qualified_name} must take the operator's parameters, ({', '.join(expected)}), "
+            f"and takes ({', '.join(takes)})"
+        )
+        raise SpecError(msg)
+    return Floor(what, function)
