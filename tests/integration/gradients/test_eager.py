@@ -50,6 +50,9 @@ CASES: dict[str, Callable[..., Any]] = {
     "an integer input": lambda ops, x: ops.rows(x.flatten(), INDEX),
     "a saved result": lambda ops, x: ops.sigmoid(x),
     "a keyword": lambda ops, x: ops.cube(x, factor=-2.0),
+    "a training form": lambda ops, x, y: ops.gated(x, y),
+    "a training form called itself": lambda ops, x, y: ops.gated_with_gate(x, y),
+    "one input of a training form": lambda ops, y: ops.gated(CONSTANT, y),
 }
 
 
@@ -110,6 +113,18 @@ def test_the_second_derivative_is_native_where_there_is_a_backward_of_the_backwa
     assert "CppFunction" in repr(grad.grad_fn)
     (second,) = torch.autograd.grad(grad.sum(), x)
     torch.testing.assert_close(second, 6 * x.detach())
+
+
+def test_a_training_form_is_called_where_a_gradient_is_recorded_and_nowhere_else(native: Loaded) -> None:
+    x, y = drawn(3), drawn(3)
+    native.ops.gates_made()
+    result = native.ops.gated(x, y)
+    assert native.ops.gates_made() == 1
+    assert "CppFunction" in repr(result.grad_fn)
+    with torch.no_grad():
+        assert native.ops.gated(x, y).equal(result)
+    native.ops.gated(x.detach(), y.detach())
+    assert native.ops.gates_made() == 0
 
 
 def test_an_integer_result_does_not_require_grad(ops: Ops) -> None:

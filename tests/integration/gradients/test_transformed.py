@@ -72,6 +72,12 @@ def test_a_transformation_gives_what_it_gives_for_pytorchs_own_product(ops: Ops,
     torch.testing.assert_close(transform(ops.mul), transform(torch.mul))
 
 
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_a_transformation_goes_through_a_training_form(ops: Ops, name: str) -> None:
+    transform = TRANSFORMATIONS[name]
+    torch.testing.assert_close(transform(ops.gated), transform(lambda x, y: torch.tanh(x) * y))
+
+
 def test_a_hessian_of_forward_over_reverse_mode_is_right_or_refused(native: Loaded, derived: Loaded) -> None:
     x, y = drawn(5), drawn(5)
     expected = func.hessian(loss(torch.mul))(x, y)
@@ -108,7 +114,7 @@ def test_forward_mode_has_the_derivative_and_not_zero(ops: Ops) -> None:
 def test_a_compiled_function_has_the_gradients_of_the_eager_one(ops: Ops) -> None:
     def model(x: Tensor, y: Tensor) -> Tensor:
         sine, cosine = ops.sin_cos(ops.mul(x, y))
-        parts = ops.weighted_sum([sine, y], x) * cosine + ops.affine(x, y, None, 0.5)
+        parts = ops.weighted_sum([sine, y], x) * cosine + ops.affine(x, y, None, 0.5) + ops.gated(x, y)
         result: Tensor = (parts + ops.cube(x, factor=2.0)).sum()
         return result
 
@@ -141,7 +147,8 @@ class Scripted(torch.nn.Module):
         product = torch.ops.gradients.mul(x, self.weight)
         some = torch.ops.gradients.sum_of_given([product, None], x)
         terms = torch.ops.gradients.weighted_sum([some, x], self.weight)
-        result: Tensor = torch.ops.gradients.cube(terms, factor=0.25).sum()
+        gated = torch.ops.gradients.gated(terms, self.weight)
+        result: Tensor = torch.ops.gradients.cube(gated, factor=0.25).sum()
         return result
 
 

@@ -205,6 +205,36 @@ std::tuple<Tensor, Tensor> cube_backward_backward(const Tensor& grad, const Tens
                 : Tensor()};
 }
 
+Tensor tanh(const Tensor& x) {
+    return mapped([](double a) { return std::tanh(a); }, x);
+}
+
+Tensor gated(const Tensor& x, const Tensor& y) {
+    return product(tanh(x), y);
+}
+
+std::atomic<int64_t> made{0};
+
+std::tuple<Tensor, Tensor> gated_with_gate(const Tensor& x, const Tensor& y) {
+    ++made;
+    const Tensor gate = tanh(x);
+    return {product(gate, y), gate};
+}
+
+std::tuple<Tensor, Tensor> gated_with_gate_backward(const std::optional<Tensor>& of_result,
+                                                    const std::optional<Tensor>& of_gate, const Tensor& y,
+                                                    const Tensor& gate, const std::vector<bool>& wanted) {
+    Tensor to_gate = of_gate ? scaled(*of_gate, 1) : zeros(y);
+    if (of_result) to_gate = sum(to_gate, product(*of_result, y));
+    const auto slope = [](double g, double t) { return g * (1 - t * t); };
+    return {wanted.at(0) ? mapped(slope, to_gate, gate) : Tensor(),
+            wanted.at(1) ? (of_result ? product(*of_result, gate) : zeros(y)) : Tensor()};
+}
+
+int64_t gates_made() {
+    return made.exchange(0);
+}
+
 void add_into(Tensor& x, const Tensor& y) {
     torch::stable::copy_(x, sum(x, y));
 }
@@ -213,6 +243,7 @@ void add_into(Tensor& x, const Tensor& y) {
 
 OPWRIGHT_IMPL(gradients, CompositeExplicitAutograd, m) {
     m.impl("asked_of_mul_backward", OPWRIGHT_FN(asked_of_mul_backward));
+    m.impl("gates_made", OPWRIGHT_FN(gates_made));
 }
 
 OPWRIGHT_IMPL(gradients, CPU, m) {
@@ -235,5 +266,8 @@ OPWRIGHT_IMPL(gradients, CPU, m) {
     m.impl("cube", OPWRIGHT_FN(cube));
     m.impl("cube_backward", OPWRIGHT_FN(cube_backward));
     m.impl("cube_backward_backward", OPWRIGHT_FN(cube_backward_backward));
+    m.impl("gated", OPWRIGHT_FN(gated));
+    m.impl("gated_with_gate", OPWRIGHT_FN(gated_with_gate));
+    m.impl("gated_with_gate_backward", OPWRIGHT_FN(gated_with_gate_backward));
     m.impl("add_into", OPWRIGHT_FN(add_into));
 }

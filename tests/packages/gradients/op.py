@@ -183,6 +183,47 @@ cube_backward = cube.backward()
 cube_backward.backward()
 
 
+@library.op
+def gated(x: Tensor, y: Tensor) -> Tensor:
+    """`tanh(x) * y`, for tensors of one shape."""
+    return x.tanh() * y
+
+
+@gated.for_training
+def gated_with_gate(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """What `gated` computes, and `tanh(x)`, which its gradient is made of."""
+    gate = x.tanh()
+    return gate * y, gate
+
+
+@gated_with_gate.backward(saves=("y", "result_1"))
+def gated_with_gate_backward(
+    grad_0: Optional[Tensor],  # noqa: UP045  as above
+    grad_1: Optional[Tensor],  # noqa: UP045  as above
+    y: Tensor,
+    result_1: Tensor,
+    wanted: Sequence[bool],
+) -> tuple[Tensor, Tensor]:
+    """The gradient of `gated_with_gate`. Only a second derivative sends something back to the gate."""
+    to_gate = torch.zeros_like(y)
+    to_gate = to_gate if grad_0 is None else to_gate + grad_0 * y
+    to_gate = to_gate if grad_1 is None else to_gate + grad_1
+    to_y = torch.zeros_like(y) if grad_0 is None else grad_0 * result_1
+    to_x = to_gate * (1 - result_1 * result_1)
+    return to_x if wanted[0] else None, to_y if wanted[1] else None  # type: ignore[return-value]  # None: not wanted
+
+
+@library.op
+def gates_made() -> int:
+    """How often `gated_with_gate` has run since this was asked last."""
+    return 0
+
+
+@gated.samples
+def _(make: Make) -> Iterator[Any]:
+    yield make.randn(3, 4), make.randn(3, 4)
+
+
 @library.op(mutates=("x",))
 def add_into(x: Tensor, y: Tensor) -> None:
     """Adds `y` to `x`, where it is."""

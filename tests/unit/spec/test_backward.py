@@ -183,8 +183,8 @@ def test_the_bridge_is_told_who_computes_whose_gradient() -> None:
         return -grad
 
     text = source_text(forward.library)
-    assert r'"mine::everything mine::everything_backward 1,2 2,r1 1\n"' in text
-    assert r'"mine::negate mine::negate_backward 0 - 0\n"' in text
+    assert r'"mine::everything mine::everything mine::everything_backward 1,2 2,r1 1\n"' in text
+    assert r'"mine::negate mine::negate mine::negate_backward 0 - 0\n"' in text
     assert "opwright_gradients" not in source_text(described(scale).library)
 
 

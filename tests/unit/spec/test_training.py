@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence  # noqa: TC003  annotations become a schema
+from typing import Any, Optional
+
+import pytest
+import torch
+from torch import Tensor
+
+import opwright
+from opwright.builder.definitions import source_text
+from opwright.errors import SpecError
+from opwright.spec import Make, Op
+
+
+def described(**options: Any) -> Op:  # noqa: ANN401  any option
+    def gated(x: Tensor, y: Tensor) -> Tensor:
+        return x.tanh() * y
+
+    return opwright.Library("mine").op(**options)(gated)
+
+
+def gated_with_gate(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    return x.tanh() * y, x.tanh()
+
+
+def backward(
+    grad_0: Optional[Tensor],  # noqa: UP045  the spelling that infer_schema takes on every Python
+    grad_1: Optional[Tensor],  # noqa: UP045  as above
+    y: Tensor,
+    result_1: Tensor,
+    wanted: Sequence[bool],
+) -> tuple[Tensor, Tensor]:
+    raise NotImplementedError
+
+
+def raises(message: str) -> Any:  # noqa: ANN401  pytest's context manager
+    return pytest.raises(SpecError, match=re.escape(message))
+
+
+def test_autograd_records_the_training_form_once_it_has_a_native_backward() -> None:
+    op = described()
+    form = op.for_training(gated_with_gate)
+    assert op.training_form is form
+    assert op.library.ops["gated_with_gate"] is form
+    assert op.recorded is op  # its derived gradient would need no more than the operator's own
+    assert op.gradient is None
+    native = form.backward(backward, saves=("y", "result_1"))
+    assert op.recorded is form
+    assert op.gradient is not None
+    assert (op.gradient.forward, op.gradient.op) == (form, native)
+    assert form.recorded is form
+
+
+def test_the_bridge_is_told_what_to_call_in_an_operators_place() -> None:
+    op = described()
+    op.for_training(gated_with_gate).backward(backward, saves=("y", "result_1"))
+    text = source_text(op.library)
+    assert r'"mine::gated mine::gated_with_gate mine::gated_with_gate_backward 0,1 1,r1 1\n"' in text
+    assert r'"mine::gated_with_gate mine::gated_with_gate mine::gated_with_gate_backward 0,1 1,r1 1\n"' in text
+
+
+def test_a_training_form_claims_what_its_operator_claims() -> None:
+    op = described(differentiable=("y",), vmap=True, tolerance={torch.float32: 0.5})
+    form = op.for_training(gated_with_gate)
+    assert not form.has_samples
+
+    @op.samples(dtypes=(torch.float64,))
+    def _(make: Make) -> Iterator[Any]:
+        yield make.randn(3), make.randn(3)
+
+    assert form.has_samples
+    assert form.dtypes == (torch.float64,)
+    assert [tuple(argument.shape) for argument in next(form.draw(Make())).args] == [(3,), (3,)]
+    assert (form.differentiable, form.claims_vmap, form.tolerance) == (("y",), True, {torch.float32: 0.5})
+
+
+def test_other_parameters_are_refused() -> None:
+    def wrong(x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        return x, z
+
+    with raises(
+        "mine::wrong must take what mine::gated takes, in whose place it is called:\n"
+        "  gated(Tensor x, Tensor y) -> Tensor\n  wrong(Tensor x, Tensor z) -> (Tensor, Tensor)"
+    ):
+        described().for_training(wrong)
+
+
+def no_more(x: Tensor, y: Tensor) -> Tensor:
+    return x * y
+
+
+def a_list(x: Tensor, y: Tensor) -> tuple[Tensor, list[Tensor]]:
+    return x, [y]
+
+
+@pytest.mark.parametrize("reference", [no_more, a_list])
+def test_other_results_are_refused(reference: Any) -> None:  # noqa: ANN401  any function
+    op = described()
+    with raises(
+        f"mine::{reference.__name__} must return what mine::gated returns, and behind it the tensors that its backward "
+        "needs:\n  gated(Tensor x, Tensor y) -> Tensor\n"
+    ):
+        op.for_training(reference)
+    assert list(op.library.ops) == ["gated"]
+
+
+def test_there_is_one_training_form() -> None:
+    op = described()
+    op.for_training(gated_with_gate)
+    with raises("mine::gated has a training form already, mine::gated_with_gate: keep one of the two"):
+        op.for_training(gated_with_gate)
+
+
+def test_what_has_a_backward_itself_or_writes_takes_no_training_form() -> None:
+    op = described()
+    op.backward()
+    with raises("mine::gated has a backward itself, gated_backward, and so takes no training form"):
+        op.for_training(gated_with_gate)
+    with raises("mine::gated writes to x, and so takes no training form"):
+        described(mutates=("x",)).for_training(gated_with_gate)
+
+
+def test_what_has_a_training_form_with_a_backward_takes_no_other_backward() -> None:
+    op = described()
+    op.for_training(gated_with_gate).backward(backward, saves=("y", "result_1"))
+    with raises("mine::gated has a backward already, mine::gated_with_gate_backward: keep one of the two"):
+        op.backward()
