@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opwright.spec import Make
 
 # -Wno-psabi: gcc notes that wide vectors pass between functions; all of those are inlined.
-library = opwright.Library("lltm", sources=["cpu.cpp"], cflags=["-Wno-psabi"])
+library = opwright.Library("lltm", sources=["cpu/cell.cpp", "cpu/sequence.cpp", "cuda.cu"], cflags=["-Wno-psabi"])
 
 
 class Step(NamedTuple):

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 namespace lltm {
@@ -15,6 +16,9 @@ namespace check = opwright::check;
 using opwright::DeviceType;
 using opwright::ScalarType;
 using opwright::Tensor;
+
+// Of input, weights, bias, old_h and old_cell; undefined where it is not wanted.
+using Gradients = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 // The sizes of a call: one step has no `steps`.
 struct Sizes {
@@ -53,8 +57,8 @@ inline void check_start(const Tensor& bias, const Tensor& old_cell, const Tensor
 }
 
 inline void check_wanted(const std::vector<bool>& wanted) {
-    OPWRIGHT_CHECK(wanted.size() == 5,
-                   "wanted must have 5 flags, for input, weights, bias, old_h and old_cell, got ", wanted.size());
+    OPWRIGHT_CHECK(wanted.size() == 5, "wanted must have 5 flags, for input, weights, bias, old_h and old_cell, got ",
+                   wanted.size());
 }
 
 // Row-major: a view with other strides is copied, a contiguous tensor is not.

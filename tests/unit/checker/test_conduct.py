@@ -49,6 +49,13 @@ BY_THREADS = """
 def f(x: Tensor) -> Tensor:
     return x + torch.get_num_threads()
 """
+# Off by a thousandth with one thread, by two with several: what the reference gives in float32 is no better.
+ROUNDED_BY_THREADS = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    error = 0.0 if x.dtype == torch.float64 else 0.001
+    return x + error * (1 if torch.get_num_threads() == 1 else 2)
+"""
 SHARED = """
 shared = {}
 @library.op
@@ -128,6 +135,11 @@ def test_memory_that_is_kept_is_a_leak_and_its_size_is_told(make_subject: MakeSu
     assert failure.kind is Kind.LEAK
     grown = int(failure.got.split()[0])
     assert 200 <= grown < 1000  # the numbers, and what holds them
+
+
+def test_another_number_of_threads_may_round_otherwise_within_what_is_right(make_subject: MakeSubject) -> None:
+    subject = make_subject(ROUNDED_BY_THREADS + SAMPLES, quick=True)
+    assert failures(subject, conduct.check_threads) == ()
 
 
 def test_where_pytorch_has_no_threads_of_its_own_none_are_tried(make_subject: MakeSubject) -> None:

@@ -1,8 +1,8 @@
 // A whole step for small sizes, the matrix product included: plain rows of numbers, nothing of PyTorch.
 //
 // Matrix libraries first copy the weights into an order that suits them. For a batch that fits a vector or two, that
-// takes as long as the product itself. Here the lanes of a vector are the batch: the weights are read once, as they lie,
-// and the sums never leave the registers before they are gates.
+// takes as long as the product itself. Here the lanes of a vector are the batch: the weights are read once, as they
+// lie, and the sums never leave the registers before they are gates.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,16 @@
 
 namespace lltm {
 
-// One step over elements of the state. The sums begin with `products`, where that is not null, and with the bias; to them
-// is added what `weights` make of `given`. Where nobody wants the gates they are null.
+// One step over elements of the state. Where nobody wants the gates they are null.
 template <class T>
 struct SmallStep {
-    const T* weights;  // (3 state, depth), rows `weights_stride` apart
-    const T* given;    // (depth, batch), rows `given_stride` apart; beyond the batch up to a whole vector there are zeros
-    const T* products;
+    const T* weights;  // (3 state, depth), row-major
+    const T* given;    // (depth, batch), [old_h input] turned; in each row there are zeros up to a whole vector
     const T* bias;
     const T* old_cell;
     T* new_h;
     T* new_cell;
     T* gates;
-    std::int64_t weights_stride;
     std::int64_t given_stride;
     std::int64_t depth;
     std::int64_t batch;
@@ -43,37 +40,44 @@ struct SmallStep {
     static constexpr std::int64_t tile = 4;
 
   private:
+    static constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));  // of a cache
+
     template <class V>
     [[gnu::always_inline]] void step(std::int64_t element, std::int64_t row) const {
         using Numbers = typename V::Numbers;
         const std::int64_t count = std::min<std::int64_t>(V::lanes, batch - row);
+        const std::int64_t here = row * state + element;
+        typename V::FourColumns old_cells;
+        old_cells.fetch(old_cell + here, state, count);
         Numbers sums[3][tile];
 #pragma GCC unroll 3
         for (int gate = 0; gate < 3; ++gate) {
-            const std::int64_t at = gate * state + element;
-            if (products != nullptr) {
-                V::load_columns(products + row * 3 * state + at, 3 * state, count, sums[gate]);
-            } else {
-                for (Numbers& sum : sums[gate]) sum = Numbers{};
-            }
 #pragma GCC unroll 4
-            for (int i = 0; i < tile; ++i) sums[gate][i] += bias[at + i];
+            for (int i = 0; i < tile; ++i) sums[gate][i] = Numbers{} + bias[gate * state + element + i];
         }
-        const T* of_input = weights + element * weights_stride;
-        const T* of_output = of_input + state * weights_stride;
-        const T* of_candidate = of_output + state * weights_stride;
-        for (std::int64_t k = 0; k < depth; ++k) {
-            const Numbers x = V::load(given + k * given_stride + row);
+        const T* of_input = weights + element * depth;
+        const T* of_output = of_input + state * depth;
+        const T* of_candidate = of_output + state * depth;
+        for (std::int64_t part = 0; part < depth; part += line) {
+            // The rows of the next tile: too short for the processor to see them coming.
 #pragma GCC unroll 4
-            for (int i = 0; i < tile; ++i) {
-                sums[0][i] += x * of_input[i * weights_stride + k];
-                sums[1][i] += x * of_output[i * weights_stride + k];
-                sums[2][i] += x * of_candidate[i * weights_stride + k];
+            for (std::int64_t i = tile; i < 2 * tile; ++i) {
+                __builtin_prefetch(of_input + i * depth + part);
+                __builtin_prefetch(of_output + i * depth + part);
+                __builtin_prefetch(of_candidate + i * depth + part);
+            }
+            for (std::int64_t k = part; k < std::min(depth, part + line); ++k) {
+                const Numbers x = V::load(given + k * given_stride + row);
+#pragma GCC unroll 4
+                for (int i = 0; i < tile; ++i) {
+                    sums[0][i] += x * of_input[i * depth + k];
+                    sums[1][i] += x * of_output[i * depth + k];
+                    sums[2][i] += x * of_candidate[i * depth + k];
+                }
             }
         }
-        const std::int64_t here = row * state + element;
         Numbers cells[tile], states[tile];
-        V::load_columns(old_cell + here, state, count, cells);
+        old_cells.read(cells);
 #pragma GCC unroll 4
         for (int i = 0; i < tile; ++i) {
             const Step<V> computed(sums[0][i], sums[1][i], sums[2][i], cells[i]);

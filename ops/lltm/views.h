@@ -1,9 +1,8 @@
-// Matrices in tensors on the CPU: views of them without a copy, and PyTorch's own products.
+// Matrices in tensors of any device: views of them, without a copy.
 #pragma once
 
 #include <opwright/types.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
-#include <torch/csrc/inductor/aoti_torch/generated/c_shim_cpu.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <array>
@@ -33,16 +32,6 @@ inline Tensor columns(const Tensor& of, int64_t first, int64_t count) {
 
 inline Tensor transposed(const Tensor& of) {
     return matrix(of, {of.size(1), of.size(0)}, {of.stride(1), of.stride(0)});
-}
-
-// into = left right. Straight to the CPU's kernel: through the dispatcher it would cost a microsecond more.
-inline void multiply(Tensor into, const Tensor& left, const Tensor& right) {
-    TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_mm_out(into.get(), left.get(), right.get()));
-}
-
-// into += left right
-inline void add_product(Tensor into, const Tensor& left, const Tensor& right) {
-    TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_addmm_out(into.get(), into.get(), left.get(), right.get(), 1, 1));
 }
 
 }  // namespace lltm

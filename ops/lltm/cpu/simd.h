@@ -2,8 +2,11 @@
 // each instruction set, and the widest that the processor has is taken when it runs. Nothing of PyTorch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
 
 namespace lltm {
@@ -32,6 +35,9 @@ struct Vector {
     static constexpr int lanes = bytes / static_cast<int>(sizeof(Number));
 
     // ---- Between memory and vectors ----
+
+    // One number in every lane. (To add it to zeros is no copy: a negative zero would lose its sign.)
+    [[gnu::always_inline]] static Numbers all(Number x) { return __builtin_shuffle(Numbers{x}, Integers{}); }
 
     // The first `count` lanes; the others are zero.
     template <class T>
@@ -69,20 +75,32 @@ struct Vector {
         if (first < size) act(first, size - first);
     }
 
-    // Four columns of a row-major matrix as a vector each, a lane for each of `count` rows; and back.
-    [[gnu::always_inline]] static void load_columns(const Number* from, std::int64_t stride, std::int64_t count,
-                                                    Numbers (&columns)[4]) {
-        alignas(bytes) Number rows[lanes][4] = {};
-        for (std::int64_t row = 0; row < count; ++row) std::memcpy(rows[row], from + row * stride, sizeof(rows[row]));
-        Numbers quarters[4];
-        std::memcpy(quarters, rows, sizeof(rows));
-        const Numbers even[2] = {every_second(quarters[0], quarters[1], 0), every_second(quarters[2], quarters[3], 0)};
-        const Numbers odd[2] = {every_second(quarters[0], quarters[1], 1), every_second(quarters[2], quarters[3], 1)};
-        columns[0] = every_second(even[0], even[1], 0);
-        columns[1] = every_second(odd[0], odd[1], 0);
-        columns[2] = every_second(even[0], even[1], 1);
-        columns[3] = every_second(odd[0], odd[1], 1);
-    }
+    // Four columns of a row-major matrix: a vector each, with a lane for each of `count` rows. They are fetched some
+    // time before they are wanted, because a vector can be read quickly only after the small writes that it is made of.
+    class FourColumns {
+      public:
+        [[gnu::always_inline]] void fetch(const Number* from, std::int64_t stride, std::int64_t count) {
+            if (count < lanes) std::memset(rows_, 0, sizeof(rows_));
+            for (std::int64_t row = 0; row < count; ++row)
+                std::memcpy(rows_[row], from + row * stride, sizeof(rows_[row]));
+        }
+
+        [[gnu::always_inline]] void read(Numbers (&columns)[4]) const {
+            Numbers quarters[4];
+            std::memcpy(quarters, rows_, sizeof(rows_));
+            const Numbers even[2] = {every_second(quarters[0], quarters[1], 0),
+                                     every_second(quarters[2], quarters[3], 0)};
+            const Numbers odd[2] = {every_second(quarters[0], quarters[1], 1),
+                                    every_second(quarters[2], quarters[3], 1)};
+            columns[0] = every_second(even[0], even[1], 0);
+            columns[1] = every_second(odd[0], odd[1], 0);
+            columns[2] = every_second(even[0], even[1], 1);
+            columns[3] = every_second(odd[0], odd[1], 1);
+        }
+
+      private:
+        alignas(bytes) Number rows_[lanes][4];
+    };
 
     [[gnu::always_inline]] static void store_columns(Number* into, std::int64_t stride, std::int64_t count,
                                                      const Numbers (&columns)[4]) {
@@ -95,12 +113,12 @@ struct Vector {
         for (std::int64_t row = 0; row < count; ++row) std::memcpy(into + row * stride, rows[row], sizeof(rows[row]));
     }
 
-    // ---- Functions, within two units in the last place. NaN, infinities and signed zeros go through as <cmath> has it;
-    // a result below the smallest normal number may be zero. ----
+    // ---- Functions, within two units in the last place. NaN, infinities and signed zeros go through as <cmath> has
+    // it; a result below the smallest normal number may be zero. ----
 
     [[gnu::always_inline]] static Numbers sigmoid(Numbers x) {
         const Numbers e = exp(minus_magnitude(x));  // at most 1: nothing overflows
-        return (x >= 0 ? Numbers{} + 1 : e) / (1 + e);
+        return (x >= 0 ? all(1) : e) / (1 + e);
     }
 
     [[gnu::always_inline]] static Numbers tanh(Numbers x) {
@@ -144,15 +162,15 @@ struct Vector {
     };
 
     [[gnu::always_inline]] static Exponential exponential(Numbers x) {
-        x = x < lowest ? Numbers{} + lowest : x;  // NaN stays NaN
+        x = x < lowest ? all(lowest) : x;  // NaN stays NaN
         const Numbers shifted = x * log2_e + whole;
         const Numbers n = shifted - whole;
         const Numbers r = (x - n * ln2_high) - n * ln2_low;  // at most ln(2) / 2
-        const Integers exponent = reinterpret_cast<Integers>(shifted) - reinterpret_cast<Integers>(Numbers{} + whole);
+        const Integers exponent = reinterpret_cast<Integers>(shifted) - reinterpret_cast<Integers>(all(whole));
         const Numbers power = reinterpret_cast<Numbers>((exponent + exponent_bias) << mantissa_bits);
         // Taylor's series of exp(r) - 1. The first term left out is below half a unit in the last place.
         constexpr int degree = is_float ? 7 : 13;
-        Numbers sum = Numbers{} + one_over_factorial(degree);
+        Numbers sum = all(one_over_factorial(degree));
 #pragma GCC unroll 16
         for (int k = degree - 1; k > 1; --k) sum = sum * r + one_over_factorial(k);
         return {power, sum * r * r + r};
@@ -193,8 +211,8 @@ struct Vector {
 
 // ---- One compilation for each instruction set ----
 //
-// A job has `template <int bytes> void run(int64_t begin, int64_t end) const`, always inlined, with all that it calls: it
-// becomes part of one of the functions below, and is compiled for the instructions that this one names.
+// A job has `template <int bytes> void run(int64_t begin, int64_t end) const`, always inlined, with all that it calls:
+// it becomes part of one of the functions below, and is compiled for the instructions that this one names.
 
 template <class Job>
 void run_baseline(const Job& job, std::int64_t begin, std::int64_t end) {
@@ -217,7 +235,21 @@ template <class Job>
 enum class InstructionSet { baseline, avx2, avx512 };
 
 // The widest that this processor has, or the narrower one that LLTM_SIMD=baseline or LLTM_SIMD=avx2 asks for.
-InstructionSet instruction_set();
+inline InstructionSet instruction_set() {
+    static const InstructionSet set = [] {
+#if defined(__x86_64__)
+        const char* asked = std::getenv("LLTM_SIMD");
+        const std::string_view at_most = asked ? asked : "";
+        const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+        if (avx512 && at_most.empty()) return InstructionSet::avx512;
+        if (avx2 && at_most != "baseline") return InstructionSet::avx2;
+#endif
+        return InstructionSet::baseline;
+    }();
+    return set;
+}
 
 inline int lanes_of(InstructionSet set, std::size_t element_size) {
     const int bytes = set == InstructionSet::avx512 ? 64 : set == InstructionSet::avx2 ? 32 : 16;

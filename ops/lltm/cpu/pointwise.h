@@ -1,7 +1,7 @@
 // What one step of the unit computes beside the matrix product: plain rows of numbers, nothing of PyTorch.
 //
-// A row of `gates` holds the input gate, the output gate and the candidate cell side by side, each `state` wide. A row of
-// `products` holds what they are made of, in the same order, before the bias is added.
+// A row of `gates` holds the input gate, the output gate and the candidate cell side by side, each `state` wide. A row
+// of `products` holds what they are made of, in the same order, before the bias is added.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct Step {
           h(V::tanh(cell) * output) {}
 };
 
-// Rows that may lie anywhere, of numbers that lie side by side or are all the same one, as those of the gradient of a sum
-// are. Null stands for zeros.
+// Rows that may lie anywhere, of numbers that lie side by side or are all the same one, as those of the gradient of a
+// sum are. Null stands for zeros.
 template <class T>
 struct Rows {
     const T* data = nullptr;
@@ -37,7 +37,7 @@ struct Rows {
     [[gnu::always_inline]] typename V::Numbers load(std::int64_t row, std::int64_t column, std::int64_t count) const {
         if (data == nullptr) return typename V::Numbers{};
         const T* start = data + row * stride;
-        if (is_one_number) return V::load(start, 1)[0] + typename V::Numbers{};
+        if (is_one_number) return V::all(V::load(start, 1)[0]);
         return V::load(start + column, count);
     }
 };
@@ -115,8 +115,8 @@ struct Backward {
                 V::store(to_products + gate, of_input * input * (1 - input), count);
                 V::store(to_products + gate + state, of_output * output * (1 - output), count);
                 // For x <= 0 the candidate is exp(x) - 1, and its derivative exp(x).
-                V::store(to_products + gate + 2 * state,
-                         candidate > 0 ? of_candidate : of_candidate * (candidate + 1), count);
+                V::store(to_products + gate + 2 * state, candidate > 0 ? of_candidate : of_candidate * (candidate + 1),
+                         count);
                 V::store(to_old_cell + here, of_cell, count);
             });
         }
@@ -134,19 +134,30 @@ struct SumOfRows {
     template <int bytes>
     [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
         using V = Vector<Wide<T>, bytes>;
+        constexpr int wide = 8;  // so many vectors side by side: rows are read in long pieces
+        std::int64_t column = begin;
+        for (; column + wide * V::lanes <= end; column += wide * V::lanes)
+            sum<V, wide>(column, std::integral_constant<std::int64_t, V::lanes>());
+        V::over(end - column, [&](std::int64_t first, auto lanes)
+                                  __attribute__((always_inline)) { sum<V, 1>(column + first, lanes); });
+    }
+
+  private:
+    template <class V, int vectors, class Lanes>
+    [[gnu::always_inline]] void sum(std::int64_t column, Lanes lanes) const {
         // Sums of sums: a single one over many thousand rows would lose the last digits of each.
         constexpr std::int64_t block_rows = 256;
-        V::over(end - begin, [&](std::int64_t first, auto lanes) __attribute__((always_inline)) {
-            const std::int64_t column = begin + first;
-            typename V::Numbers total{};
-            for (std::int64_t block = 0; block < count; block += block_rows) {
-                typename V::Numbers sum{};
-                for (std::int64_t row = block; row < std::min(count, block + block_rows); ++row)
-                    sum += V::load(rows + row * width + column, lanes);
-                total += sum;
-            }
-            V::store(into + column, total, lanes);
-        });
+        typename V::Numbers total[vectors]{};
+        for (std::int64_t block = 0; block < count; block += block_rows) {
+            typename V::Numbers part[vectors]{};
+            for (std::int64_t row = block; row < std::min(count, block + block_rows); ++row)
+#pragma GCC unroll 8
+                for (int v = 0; v < vectors; ++v) part[v] += V::load(rows + row * width + column + v * V::lanes, lanes);
+#pragma GCC unroll 8
+            for (int v = 0; v < vectors; ++v) total[v] += part[v];
+        }
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; ++v) V::store(into + column + v * V::lanes, total[v], lanes);
     }
 };
 

@@ -1,0 +1,198 @@
+// One step on the CPU: the matrix product by PyTorch, or for small sizes here, and the rest in one pass.
+#include <opwright/op.h>
+#include <torch/csrc/stable/ops.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "matrix.h"
+#include "numbers.h"
+#include "pointwise.h"
+#include "small_step.h"
+
+namespace lltm {
+namespace {
+
+// [left right], row by row.
+Tensor side_by_side(const Tensor& left, const Tensor& right) {
+    const Tensor parts[2] = {row_major(left), row_major(right)};
+    const int64_t count = left.size(0);
+    Tensor joined = torch::stable::new_empty(left, {count, left.size(1) + right.size(1)});
+    const std::size_t bytes[2] = {static_cast<std::size_t>(left.size(1) * left.element_size()),
+                                  static_cast<std::size_t>(right.size(1) * right.element_size())};
+    const auto* from_left = static_cast<const char*>(parts[0].const_data_ptr());
+    const auto* from_right = static_cast<const char*>(parts[1].const_data_ptr());
+    auto* into = static_cast<char*>(joined.mutable_data_ptr());
+    torch::stable::parallel_for(0, count, std::max<int64_t>(1, 8 * grain / std::max<int64_t>(1, bytes[0] + bytes[1])),
+                                [&](int64_t begin, int64_t end) {
+                                    for (int64_t row = begin; row < end; ++row) {
+                                        char* at = into + row * (bytes[0] + bytes[1]);
+                                        std::memcpy(at, from_left + row * bytes[0], bytes[0]);
+                                        std::memcpy(at + bytes[0], from_right + row * bytes[1], bytes[1]);
+                                    }
+                                });
+    return joined;
+}
+
+// ---- Small steps ----
+
+// Rows turned into columns, for the lanes of SmallStep: (depth, batch), with zeros up to a whole vector.
+template <class T>
+class Lanes {
+  public:
+    Lanes(int64_t depth, int64_t batch)
+        : stride_((batch + widest - 1) / widest * widest),
+          numbers_(static_cast<T*>(::operator new(depth * stride_ * sizeof(T), std::align_val_t(64)))) {
+        if (stride_ > batch) std::memset(numbers_.get(), 0, depth * stride_ * sizeof(T));
+    }
+
+    void take(int64_t first, const T* from, int64_t batch, int64_t width) {
+        for (int64_t column = 0; column < width; ++column)
+            for (int64_t row = 0; row < batch; ++row)
+                numbers_.get()[(first + column) * stride_ + row] = from[row * width + column];
+    }
+
+    const T* numbers() const { return numbers_.get(); }
+    int64_t stride() const { return stride_; }
+
+  private:
+    static constexpr int64_t widest = 64 / sizeof(T);
+    struct Free {
+        void operator()(T* numbers) const { ::operator delete(numbers, std::align_val_t(64)); }
+    };
+    int64_t stride_;
+    std::unique_ptr<T, Free> numbers_;
+};
+
+// Where SmallStep is the faster one: the batch fills most of a vector, and the weights fit into a cache. Measured,
+// docs/lltm.md.
+template <class T>
+bool is_small(int64_t batch, int64_t state, int64_t depth) {
+    const int64_t lanes = lanes_of(instruction_set(), sizeof(T));
+    return !std::is_same_v<T, BFloat16> && state % SmallStep<T>::tile == 0 && 2 * batch > lanes && batch <= 4 * lanes &&
+           3 * state * depth * static_cast<int64_t>(sizeof(T)) <= 1 << 20;
+}
+
+// ---- One step ----
+
+template <class T>
+std::tuple<Tensor, Tensor, Tensor> step(const Sizes& sizes, const Tensor& input, const Tensor& weights,
+                                        const Tensor& bias, const Tensor& old_h, const Tensor& old_cell,
+                                        bool keep_gates) {
+    const auto& [steps, batch, features, state] = sizes;
+    const Tensor biases = row_major(bias);
+    const Tensor cells = row_major(old_cell);
+    Tensor new_h = torch::stable::new_empty(input, {batch, state});
+    Tensor new_cell = torch::stable::new_empty(input, {batch, state});
+    if constexpr (!std::is_same_v<T, BFloat16>) {
+        if (is_small<T>(batch, state, state + features)) {
+            const Tensor dense = row_major(weights);
+            Tensor gates = keep_gates ? torch::stable::new_empty(input, {batch, 3 * state}) : Tensor();
+            Lanes<T> given(state + features, batch);
+            given.take(0, numbers_of<T>(row_major(old_h)), batch, state);
+            given.take(state, numbers_of<T>(row_major(input)), batch, features);
+            const SmallStep<T> job{.weights = numbers_of<T>(dense),
+                                   .given = given.numbers(),
+                                   .bias = numbers_of<T>(biases),
+                                   .old_cell = numbers_of<T>(cells),
+                                   .new_h = memory_of<T>(new_h),
+                                   .new_cell = memory_of<T>(new_cell),
+                                   .gates = keep_gates ? memory_of<T>(gates) : nullptr,
+                                   .given_stride = given.stride(),
+                                   .depth = state + features,
+                                   .batch = batch,
+                                   .state = state};
+            in_parallel_blocks(job, state, job.tile, batch + work_of_products(3 * batch * job.depth));
+            return {new_h, new_cell, gates};
+        }
+    }
+    Tensor products = torch::stable::new_empty(input, {batch, 3 * state});
+    multiply(products, side_by_side(old_h, input), transposed(weights));
+    T* sums = memory_of<T>(products);
+    in_parallel(Forward<T>{sums, numbers_of<T>(biases), numbers_of<T>(cells), memory_of<T>(new_h),
+                           memory_of<T>(new_cell), keep_gates ? sums : nullptr, state},
+                batch, state);
+    return {new_h, new_cell, products};
+}
+
+std::tuple<Tensor, Tensor, Tensor> checked_step(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                                const Tensor& old_h, const Tensor& old_cell, bool keep_gates) {
+    const Sizes sizes = checked_sizes(input, 2, DeviceType::CPU, cpu_dtypes, weights, old_h);
+    check_start(bias, old_cell, input, sizes);
+    return with_type_of(input, [&](auto number) {
+        return step<decltype(number)>(sizes, input, weights, bias, old_h, old_cell, keep_gates);
+    });
+}
+
+std::tuple<Tensor, Tensor> cell(const Tensor& input, const Tensor& weights, const Tensor& bias, const Tensor& old_h,
+                                const Tensor& old_cell) {
+    auto [new_h, new_cell, gates] = checked_step(input, weights, bias, old_h, old_cell, false);
+    return {new_h, new_cell};
+}
+
+std::tuple<Tensor, Tensor, Tensor> cell_with_gates(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                                   const Tensor& old_h, const Tensor& old_cell) {
+    return checked_step(input, weights, bias, old_h, old_cell, true);
+}
+
+Gradients cell_with_gates_backward(const std::optional<Tensor>& grad_0, const std::optional<Tensor>& grad_1,
+                                   const std::optional<Tensor>& grad_2, const Tensor& input, const Tensor& weights,
+                                   const Tensor& old_h, const Tensor& result_1, const Tensor& result_2,
+                                   const std::vector<bool>& wanted) {
+    const Sizes sizes = checked_sizes(input, 2, DeviceType::CPU, cpu_dtypes, weights, old_h);
+    const auto& [steps, batch, features, state] = sizes;
+    check_like(result_1, "result_1", input, {batch, state});
+    check_like(result_2, "result_2", input, {batch, 3 * state});
+    check_wanted(wanted);
+    return with_type_of(input, [&](auto number) -> Gradients {
+        using T = decltype(number);
+        const IncomingRows<T> of_new_h(grad_0, "grad_0", input, {batch, state});
+        const IncomingRows<T> of_new_cell(grad_1, "grad_1", input, {batch, state});
+        const IncomingRows<T> of_gates(grad_2, "grad_2", input, {batch, 3 * state});
+        const Tensor new_cell = row_major(result_1);
+        const Tensor gates = row_major(result_2);
+        Tensor to_products = torch::stable::new_empty(input, {batch, 3 * state});
+        Tensor to_old_cell = torch::stable::new_empty(input, {batch, state});
+        in_parallel(Backward<T>{{of_new_h.from(0), {}},
+                                {of_new_cell.from(0), {}},
+                                of_gates.from(0),
+                                numbers_of<T>(gates),
+                                numbers_of<T>(new_cell),
+                                memory_of<T>(to_products),
+                                memory_of<T>(to_old_cell),
+                                state},
+                    batch, state);
+        Tensor to_input, to_weights, to_bias, to_old_h;
+        if (wanted[0]) {
+            to_input = torch::stable::empty_like(input);
+            multiply(to_input, to_products, columns(weights, state, features));
+        }
+        if (wanted[1]) {
+            to_weights = torch::stable::empty_like(weights);
+            multiply(to_weights, transposed(to_products), side_by_side(old_h, input));
+        }
+        if (wanted[2]) to_bias = sum_of_rows<T>(to_products, batch, 3 * state);
+        if (wanted[3]) {
+            to_old_h = torch::stable::empty_like(old_h);
+            multiply(to_old_h, to_products, columns(weights, 0, state));
+        }
+        return {to_input, to_weights, to_bias, to_old_h, wanted[4] ? to_old_cell : Tensor()};
+    });
+}
+
+}  // namespace
+}  // namespace lltm
+
+OPWRIGHT_IMPL(lltm, CPU, m) {
+    m.impl("cell", OPWRIGHT_FN(lltm::cell));
+    m.impl("cell_with_gates", OPWRIGHT_FN(lltm::cell_with_gates));
+    m.impl("cell_with_gates_backward", OPWRIGHT_FN(lltm::cell_with_gates_backward));
+}

@@ -1,0 +1,95 @@
+// From checked tensors on the CPU to the plain numbers that the kernels take.
+#pragma once
+
+#include <torch/csrc/stable/ops.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <optional>
+
+#include "../tensors.h"
+#include "pointwise.h"
+#include "simd.h"
+
+namespace lltm {
+
+constexpr auto cpu_dtypes = {ScalarType::Float, ScalarType::Double, ScalarType::BFloat16};
+
+// Fewer elements than this are not worth waking a thread for.
+constexpr int64_t grain = 1 << 13;
+
+template <class T>
+const T* numbers_of(const Tensor& tensor) {
+    return static_cast<const T*>(tensor.const_data_ptr());
+}
+
+template <class T>
+T* memory_of(Tensor& tensor) {
+    return static_cast<T*>(tensor.mutable_data_ptr());
+}
+
+// Calls `act` with a number of the C++ type that the tensor's memory holds.
+template <class Act>
+auto with_type_of(const Tensor& tensor, const Act& act) {
+    if (tensor.scalar_type() == ScalarType::Float) return act(float());
+    if (tensor.scalar_type() == ScalarType::Double) return act(double());
+    return act(BFloat16());
+}
+
+// Runs a job over `count` things, each of which is as much work as `each` elements, in PyTorch's own threads.
+template <class Job>
+void in_parallel(const Job& job, int64_t count, int64_t each) {
+    torch::stable::parallel_for(0, count, std::max<int64_t>(1, grain / std::max<int64_t>(1, each)),
+                                [&](int64_t begin, int64_t end) { run(job, begin, end); });
+}
+
+// The same, in blocks of so many things that belong together.
+template <class Job>
+void in_parallel_blocks(const Job& job, int64_t count, int64_t block, int64_t each) {
+    torch::stable::parallel_for(
+        0, (count + block - 1) / block, std::max<int64_t>(1, grain / std::max<int64_t>(1, block * each)),
+        [&](int64_t begin, int64_t end) { run(job, begin * block, std::min(end * block, count)); });
+}
+
+// A multiplication and an addition, in the elements that `grain` counts: an element takes four exponentials.
+inline int64_t work_of_products(int64_t count) {
+    return count / 32;
+}
+
+// An incoming gradient, which may be absent or expanded, as matrix rows. It is copied only where it cannot be read so.
+template <class T>
+class IncomingRows {
+  public:
+    IncomingRows(const std::optional<Tensor>& grad, const char* name, const Tensor& input,
+                 std::initializer_list<int64_t> sizes) {
+        if (!grad.has_value()) return;
+        check_like(*grad, name, input, sizes);
+        tensor_ = *grad;
+        const bool is_matrix = tensor_.dim() == 2 || tensor_.stride(0) == tensor_.size(1) * tensor_.stride(1);
+        const int64_t step = tensor_.stride(-1);
+        if (!is_matrix || (step != 0 && step != 1)) tensor_ = torch::stable::contiguous(tensor_);
+    }
+
+    // Those from row `first` on.
+    Rows<T> from(int64_t first) const {
+        if (!tensor_.defined()) return {};
+        const int64_t stride = tensor_.stride(-2);
+        return {numbers_of<T>(tensor_) + first * stride, stride, tensor_.stride(-1) == 0};
+    }
+
+  private:
+    Tensor tensor_;
+};
+
+template <class T>
+Tensor sum_of_rows(const Tensor& matrix, int64_t count, int64_t width) {
+    Tensor sum = torch::stable::new_empty(matrix, {width});
+    // Whole lines of a cache for each thread.
+    in_parallel_blocks(SumOfRows<T>{numbers_of<T>(matrix), memory_of<T>(sum), count, width}, width, 128, count / 8);
+    return sum;
+}
+
+}  // namespace lltm

@@ -1,0 +1,76 @@
+// A matrix product for small sizes: plain rows of numbers, nothing of PyTorch.
+//
+// Matrix libraries copy the right matrix into an order of their own, at each call. In a recurrence it is the same at
+// each step, and small enough to stay in a cache: here it is used as it lies.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "simd.h"
+
+namespace lltm {
+
+// into = left right, or into += left right, over columns of `right`. All are row-major; strides are those of the rows.
+template <class T>
+struct SmallProduct {
+    const T* left;
+    const T* right;
+    T* into;
+    std::int64_t left_stride;
+    std::int64_t right_stride;
+    std::int64_t into_stride;
+    std::int64_t rows;
+    std::int64_t depth;
+    bool adds;
+
+    template <int bytes>
+    [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
+        using V = Vector<T, bytes>;
+        using Whole = std::integral_constant<std::int64_t, V::lanes>;
+        std::int64_t column = begin;
+        for (; column + 3 * V::lanes <= end; column += 3 * V::lanes) all_rows<V, 3>(column, Whole());
+        for (; column + V::lanes <= end; column += V::lanes) all_rows<V, 1>(column, Whole());
+        if (column < end) all_rows<V, 1>(column, end - column);
+    }
+
+  private:
+    template <class V, int vectors, class Count>
+    [[gnu::always_inline]] void all_rows(std::int64_t column, Count count) const {
+        constexpr int tile = sizeof(typename V::Numbers) == 64 ? 8 : 4;  // as many sums as there are registers for
+        std::int64_t row = 0;
+        for (; row + tile <= rows; row += tile) some_rows<V, vectors, tile>(row, column, count);
+        for (; row < rows; ++row) some_rows<V, vectors, 1>(row, column, count);
+    }
+
+    template <class V, int vectors, int tile, class Count>
+    [[gnu::always_inline]] void some_rows(std::int64_t row, std::int64_t column, Count count) const {
+        using Numbers = typename V::Numbers;
+        T* const corner = into + row * into_stride + column;
+        Numbers sums[tile][vectors];
+#pragma GCC unroll 8
+        for (int i = 0; i < tile; ++i)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; ++v)
+                sums[i][v] = adds ? V::load(corner + i * into_stride + v * V::lanes, count) : Numbers{};
+        const T* a = left + row * left_stride;
+        const T* b = right + column;
+        for (std::int64_t k = 0; k < depth; ++k, ++a, b += right_stride) {
+            Numbers factors[vectors];
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; ++v) factors[v] = V::load(b + v * V::lanes, count);
+#pragma GCC unroll 8
+            for (int i = 0; i < tile; ++i) {
+                const Numbers one = V::all(a[i * left_stride]);
+#pragma GCC unroll 3
+                for (int v = 0; v < vectors; ++v) sums[i][v] += one * factors[v];
+            }
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < tile; ++i)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; ++v) V::store(corner + i * into_stride + v * V::lanes, sums[i][v], count);
+    }
+};
+
+}  // namespace lltm
