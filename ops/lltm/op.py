@@ -1,8 +1,8 @@
 """The long-long-term-memory unit: a recurrent cell like an LSTM's that never forgets, step by step and as a sequence.
 
 A cell makes three gates of its input and its old state: input gate and output gate are sigmoids, the candidate cell is
-an ELU. The candidate, as far as the input gate lets it, is added to the old cell; the new state is tanh of the new cell,
-as far as the output gate lets it. There is no forget gate.
+an ELU. The candidate, as far as the input gate lets it, is added to the old cell; the new state is tanh of the new
+cell, as far as the output gate lets it. There is no forget gate.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Step(NamedTuple):
 def cell(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002  the field's word
     """One step of the unit.
 
-    With the gates (i, o, c) = weights [old_h, input] + bias, cut into three: new_cell = old_cell + elu(c) sigmoid(i), and
-    new_h = tanh(new_cell) sigmoid(o).
+    With the gates (i, o, c) = weights [old_h, input] + bias, cut into three: new_cell = old_cell + elu(c) sigmoid(i),
+    and new_h = tanh(new_cell) sigmoid(o).
 
     Args:
         input: (B, I), float32, float64 or bfloat16; on a GPU float16 too. Any strides, as for all.
@@ -284,3 +284,44 @@ def _(make: Make) -> Iterator[tuple[Tensor, ...]]:
     batch, features, state = make.size(9), make.size(5), make.size(8)
     yield _given(make, (3, batch, features), state)
     yield _given(make, (1, 2, 4), 7)
+
+
+def _labelled(batch: int, features: int, state: int) -> str:
+    return f"B {batch}, I {features}, H {state}"
+
+
+# As a first layer is trained: the weights have a gradient, the data has none.
+@cell.sweep(gradients=("weights", "bias"))
+def _(make: Make) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
+    for batch, features, state in ((16, 32, 128), (32, 64, 256), (64, 256, 512), (256, 512, 1024)):
+        yield _labelled(batch, features, state), _given(make, (batch, features), state)
+
+
+@sequence.sweep(gradients=("weights", "bias"))
+def _(make: Make) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
+    for steps, batch, features, state in ((16, 16, 32, 128), (32, 32, 64, 256)):
+        yield f"T {steps}, {_labelled(batch, features, state)}", _given(make, (steps, batch, features), state)
+
+
+@cell.floor("the bare GEMM")
+def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Tensor:  # noqa: A002, ARG001  as above
+    return input.new_empty(len(input), weights.shape[1]) @ weights.T
+
+
+@cell.floor("the bare GEMM of the weights' gradient", direction="backward")
+def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Tensor:  # noqa: A002, ARG001  as above
+    return input.new_empty(weights.shape[0], len(input)) @ input.new_empty(len(input), weights.shape[1])
+
+
+@sequence.floor("the bare GEMMs")
+def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> list[Tensor]:  # noqa: A002, ARG001  as above
+    recurrent = weights[:, : old_h.shape[1]].T
+    return [input.flatten(0, 1) @ weights[:, old_h.shape[1] :].T, *(old_h @ recurrent for _ in input)]
+
+
+@sequence.floor("the bare GEMMs", direction="backward")
+def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> list[Tensor]:  # noqa: A002, ARG001  as above
+    rows = input.shape[0] * input.shape[1]
+    to_step = input.new_empty(len(old_h), weights.shape[0])
+    of_weights = input.new_empty(weights.shape[0], rows) @ input.new_empty(rows, weights.shape[1])
+    return [of_weights, *(to_step @ weights[:, : old_h.shape[1]] for _ in input[1:])]

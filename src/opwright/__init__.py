@@ -16,6 +16,7 @@ from opwright.errors import (
 from opwright.spec import Library, Op
 
 if TYPE_CHECKING:
+    from opwright.bencher.bench import bench
     from opwright.builder.cmake import cmake_prefix_path
     from opwright.builder.library import build
     from opwright.checker.check import check
@@ -35,6 +36,7 @@ __all__ = [
     "SpecError",
     "ToolchainError",
     "__version__",
+    "bench",
     "build",
     "check",
     "cmake_prefix_path",
@@ -46,6 +48,7 @@ __all__ = [
 
 # Found when first asked for: describing operators must not cost the import of torch.
 _HOMES = {
+    "bench": "opwright.bencher.bench",
     "build": "opwright.builder.library",
     "check": "opwright.checker.check",
     "cmake_prefix_path": "opwright.builder.cmake",

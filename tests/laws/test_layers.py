@@ -21,7 +21,7 @@ _TO_TOOLCHAIN = _TO_SPEC | {"spec"}
 _TO_BUILDER = _TO_TOOLCHAIN | {"toolchain"}
 _TO_LOADER = _TO_BUILDER | {"builder"}
 _TO_HOST = _TO_LOADER | {"loader"}
-_TO_JUDGES = _TO_HOST | {"host"}
+_TO_JUDGES = _TO_HOST | {"host", "report"}
 MAY_IMPORT = {
     "errors": set[str](),
     "spec": _TO_SPEC,
@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "builder": _TO_BUILDER,
     "loader": _TO_LOADER,
     "host": _TO_HOST,
+    "report": {"errors"},
     "checker": _TO_JUDGES,
     "bencher": _TO_JUDGES,
     "bundle": _TO_JUDGES,
@@ -168,6 +169,8 @@ def test_no_file_is_named_for_nothing() -> None:
         ("loader/a.py", "import importlib as i\ni.import_module('opwright.cli')", "loader imports opwright.cli"),
         ("errors.py", "import opwright.spec", "errors imports opwright.spec"),
         ("checker/a.py", "import opwright.bencher", "checker imports opwright.bencher"),
+        ("bencher/a.py", "from opwright.checker import compare", "bencher imports opwright.checker.compare"),
+        ("report/a.py", "import opwright.spec", "report imports opwright.spec"),
         ("host/a.py", "import opwright.checker", "host imports opwright.checker"),
         ("__init__.py", "import opwright.cli", "__init__ imports opwright.cli"),
         ("attic/a.py", "", "there is no room 'attic'"),
@@ -186,6 +189,7 @@ def test_the_law_of_layers_finds_a_wrong_import(tmp_path: Path, where: str, sour
         ("__main__.py", "from opwright.cli import main"),
         ("host/a.py", "from opwright.loader import open"),
         ("checker/a.py", "from opwright.host.run import run_host"),
+        ("bencher/a.py", "from opwright.report.words import duration"),
     ],
 )
 def test_the_law_of_layers_lets_a_right_import_pass(tmp_path: Path, where: str, source: str) -> None:

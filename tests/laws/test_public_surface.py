@@ -20,6 +20,7 @@ PUBLIC = {
     "SpecError",
     "ToolchainError",
     "__version__",
+    "bench",
     "build",
     "check",
     "cmake_prefix_path",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,9 @@ from opwright.checker.worker import Job
 from opwright.errors import BuildError, LoadError, SpecError
 from opwright.loader.bridge import build_bridge
 from opwright.spec import Library, library_at
+from opwright.spec.choose import chosen
+from opwright.toolchain.devices import DEVICES, devices_of
+from opwright.toolchain.machine import this_machine
 from opwright.toolchain.pytorch import find_pytorch
 
 if TYPE_CHECKING:
@@ -34,7 +36,6 @@ RUNTIMES = (
     *("eager", "autograd", "compile", "vmap", "trace", "script"),
     *("export", "aoti", "host-linked", "host-script", "host-aoti"),
 )
-DEVICES = ("cpu", "cuda")
 # What compiles nothing, and so ends in seconds.
 QUICK = ("eager", "autograd", "compile", "vmap", "trace", "script")
 # The runtimes that one process runs after another; processes run side by side.
@@ -93,17 +94,17 @@ def check(
     started = time.perf_counter()
     described = library if isinstance(library, Library) else library_at(library)
     cells = _cells(described, ops, runtimes, devices)
-    chosen = sanitizers.checked(tuple(sanitize))
-    if chosen and not described.sources:
+    watched = sanitizers.checked(tuple(sanitize))
+    if watched and not described.sources:
         msg = f"the library {described.namespace!r} has no native source: there is nothing that a sanitizer could watch"
         raise SpecError(msg)
     found: list[Cell] = []
     failures: list[Failure] = []
     try:
-        built = _build(described, chosen)
-        options = Options(seed=seed, quick=quick, large=large, alone="thread" in chosen)
+        built = _build(described, watched)
+        options = Options(seed=seed, quick=quick, large=large, alone="thread" in watched)
         with tempfile.TemporaryDirectory(prefix="opwright-check-") as work:
-            ran = _run(described, built, cells, options, chosen, Path(work), progress or _Nobody())
+            ran = _run(described, built, cells, options, watched, Path(work), progress or _Nobody())
             found = [_without(work, cell) for cell in ran]
     except BuildError as error:
         kind = Kind.SIGNATURE if "the schema and the kernel differ" in str(error) else Kind.BUILD
@@ -114,9 +115,9 @@ def check(
         namespace=described.namespace,
         path=str(described.root),
         pytorch=find_pytorch().version,
-        machine=f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
+        machine=str(this_machine()),
         seed=seed,
-        sanitize=chosen,
+        sanitize=watched,
         cells=tuple(found),
         failures=tuple(failures),
         seconds=round(time.perf_counter() - started, 3),
@@ -132,28 +133,10 @@ def _cells(
     if not library.ops:
         msg = f"library {library.namespace!r} describes no operators: decorate a function in op.py with @library.op"
         raise SpecError(msg)
-    chosen_ops = _known(ops, list(library.ops), "operator", f"{library.namespace}::")
-    chosen_runtimes = _known(runtimes, RUNTIMES, "runtime")
-    chosen_devices = _known(devices, DEVICES, "device") if devices else _devices(library)
+    chosen_ops = chosen(ops, list(library.ops), "operator", f"{library.namespace}::")
+    chosen_runtimes = chosen(runtimes, RUNTIMES, "runtime")
+    chosen_devices = chosen(devices, DEVICES, "device") if devices else devices_of(library)
     return [(op, runtime, device) for op in chosen_ops for device in chosen_devices for runtime in chosen_runtimes]
-
-
-def _known(asked: Sequence[str], known: Sequence[str], what: str, prefix: str = "") -> list[str]:
-    for name in asked:
-        if name.removeprefix(prefix) not in known:
-            msg = f"there is no {what} {name!r}: expected some of {', '.join(known)}"
-            raise SpecError(msg)
-    wanted = {name.removeprefix(prefix) for name in asked}
-    return [name for name in known if name in wanted or not wanted]
-
-
-def _devices(library: Library) -> list[str]:
-    if any(source.suffix == ".cu" for source in library.sources) and find_pytorch().cuda is not None:
-        import torch  # noqa: PLC0415  only a library with CUDA sources pays for it
-
-        if torch.cuda.is_available():
-            return ["cpu", "cuda"]
-    return ["cpu"]
 
 
 def _build(library: Library, sanitize: tuple[str, ...]) -> Path | None:

@@ -142,7 +142,7 @@ def _check_thread_counts(subject: Subject, recorder: Recorder, case: Case) -> No
             with threads(several):
                 results = subject.call(case.fresh())
             changed = _difference(results, alone, exactly=False)
-            # Long sums that threads divide come out otherwise, and as right: the reference says how far apart they may be.
+            # Long sums that threads divide come out otherwise, and as right: the reference says how far off is right.
             if changed is not None and subject.judge(case, results) is not None:
                 found.append(changed)
         if not found:

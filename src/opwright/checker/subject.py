@@ -12,15 +12,15 @@ from torch import Tensor
 from opwright.checker import compare, variations
 from opwright.checker.code import call_code
 from opwright.checker.large import large_case
-from opwright.spec import derive
+from opwright.spec import answer, derive
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from opwright.checker.case import Case
-    from opwright.checker.compare import Expected
     from opwright.checker.verdict import Failure
     from opwright.spec import Library, Op
+    from opwright.spec.answer import Expected
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,12 @@ class Subject:
 
     def outcome(self, results: Any, arguments: dict[str, Any]) -> list[Any]:  # noqa: ANN401  the schema decides
         """The results of a call in one list, with the arguments that the operator writes to after them."""
-        listed = list(results) if isinstance(results, tuple) else [results]
-        returned = listed if self.op.results else []
-        return [*returned, *(arguments[name] for name in self.op.mutates)]
+        return answer.outcome(self.op, results, arguments)
 
     def expected(self, case: Case) -> Expected:
         """What the case should give: results and how far from them is right, or a refusal."""
         if case.name not in self._expected:
-            self._expected[case.name] = compare.expected(self, case)
+            self._expected[case.name] = answer.expected(self.op, case.fresh)
         return self._expected[case.name]
 
     def forget(self, case: Case) -> None:

@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from opwright.checker.compare import first_line
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Emit, Recorder, written
 from opwright.checker.subject import Options, Subject
@@ -24,6 +23,7 @@ from opwright.checker.verdict import Failure
 from opwright.errors import OpwrightError, SpecError
 from opwright.loader.open import open_library
 from opwright.spec import library_at
+from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
     from opwright.checker.runtimes.runtime import Runtime

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from opwright.checker.check import DEVICES, RUNTIMES
+from opwright.checker.check import RUNTIMES
 from opwright.checker.check import check as check_library
 from opwright.checker.report.progress import CheckProgress
 from opwright.checker.report.terminal import show
 from opwright.checker.sanitize import SANITIZERS
+from opwright.cli.choice import some_of
 from opwright.cli.output import JsonOption, stderr, stdout, write_json, write_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-
-def _some_of(known: Sequence[str]) -> Callable[[list[str] | None], list[str] | None]:
-    """What an option does with the names that it is given: they have to be known."""
-
-    def checked(given: list[str] | None) -> list[str] | None:
-        for name in given or ():
-            if name not in known:
-                msg = f"{name!r} is unknown: expected {', '.join(known[:-1])} or {known[-1]}"
-                raise typer.BadParameter(msg)
-        return given
-
-    return checked
+from opwright.toolchain.devices import DEVICES
 
 
 def _listed(given: str) -> list[str]:
@@ -47,7 +33,7 @@ def check(
             "--runtime",
             metavar="NAME",
             help=f"Only this runtime: {', '.join(RUNTIMES)}.",
-            callback=_some_of(RUNTIMES),
+            callback=some_of(RUNTIMES),
         ),
     ] = None,
     device: Annotated[
@@ -56,7 +42,7 @@ def check(
             "--device",
             metavar="NAME",
             help=f"Only this device: {' or '.join(DEVICES)}.",
-            callback=_some_of(DEVICES),
+            callback=some_of(DEVICES),
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="What the random inputs are made from.")] = 0,
@@ -72,7 +58,7 @@ def check(
             "--sanitize",
             metavar="LIST",
             help=f"Build with sanitizers first: {', '.join(SANITIZERS)}.",
-            callback=lambda given: ",".join(_some_of(SANITIZERS)(_listed(given)) or ()),
+            callback=lambda given: ",".join(some_of(SANITIZERS)(_listed(given)) or ()),
         ),
     ] = "",
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page for a browser.")] = None,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from opwright import __version__
+from opwright.cli.bench import bench
 from opwright.cli.build import build
 from opwright.cli.check import check
 from opwright.cli.doctor import doctor
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.command()(new)
 app.command()(build)
 app.command()(check)
+app.command()(bench)
 app.command()(doctor)
 
 

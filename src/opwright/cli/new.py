@@ -66,6 +66,7 @@ def _following(path: Path, flavour: Flavour) -> dict[str, str]:
     check = {
         f"opwright check {at} --quick": "is it right? an answer in seconds",
         f"opwright check {at}": "in all eleven runtimes",
+        f"opwright bench {at}": "is it fast? beside its reference",
     }
     if flavour is Flavour.PYTHON_ONLY:
         return {**check, "opwright doctor": "what this machine has for native code"}

@@ -20,9 +20,13 @@ def describe_training_form(op: Op, reference: Callable[..., Any]) -> Op:
     if op.training_form is not None:
         msg = f"{op.qualified_name} has a training form already, {op.training_form.qualified_name}: keep one of the two"
         raise SpecError(msg)
-    if op.gradient is not None or op.mutates:
-        why = f"writes to {', '.join(op.mutates)}" if op.mutates else f"has a backward itself, {op.gradient.op.name}"
-        msg = f"{op.qualified_name} {why}, and so takes no training form: that is for an operator whose backward needs more"
+    why = ""
+    if op.mutates:
+        why = f"writes to {', '.join(op.mutates)}"
+    elif op.gradient is not None:
+        why = f"has a backward itself, {op.gradient.op.name}"
+    if why:
+        msg = f"{op.qualified_name} {why}, and so takes no training form: that is for what has a backward to keep for"
         raise SpecError(msg)
     form = _TrainingForm(op, reference)
     _check_signature(op, form)

@@ -1,57 +1,24 @@
-"""Operators that exist in Python alone, described in an op.py of their own: a check needs no compiler for them."""
+"""Operators as a check has them."""
 
 from __future__ import annotations
 
-import itertools
-import os
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from opwright.checker.subject import Options, Subject
 from opwright.loader.open import open_library
-from opwright.spec import library_at
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opwright.spec import Library
-
-HEAD = """\
-from __future__ import annotations
-from collections.abc import Sequence
-import os, signal, time
-import torch
-from torch import Tensor
-import opwright
-library = opwright.Library({namespace!r})
-"""
-
-# A namespace is registered once in a process.
-_numbers = itertools.count()
-
-
-class Describe(Protocol):
-    """Writes an op.py with these operators, and gives the library that it describes."""
-
-    def __call__(self, text: str) -> Library: ...
+    from tests.unit.conftest import Describe
 
 
 class MakeSubject(Protocol):
     """Describes an operator, registers it with PyTorch, and gives it as a check has it."""
 
     def __call__(self, text: str, *, quick: bool = False, large: bool = False, seed: int = 0) -> Subject: ...
-
-
-@pytest.fixture(scope="session")
-def describe(tmp_path_factory: pytest.TempPathFactory) -> Describe:
-    def describe(text: str) -> Library:
-        namespace = f"described_{os.getpid()}_{next(_numbers)}"
-        folder = tmp_path_factory.mktemp(namespace, numbered=False)
-        (folder / "op.py").write_text(HEAD.format(namespace=namespace) + text)
-        return library_at(folder)
-
-    return describe
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opwright.spec import Library
-    from tests.unit.checker.conftest import Describe
+    from tests.unit.conftest import Describe
 
 TWO = """
 @library.op

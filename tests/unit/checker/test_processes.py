@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from opwright.checker.verdict import Cell
     from opwright.spec import Library
-    from tests.unit.checker.conftest import Describe
+    from tests.unit.conftest import Describe
 
 CELLS = [
     ("chatty", "trace"),

@@ -24,11 +24,11 @@ def opwright(*arguments: str, **environment: str) -> subprocess.CompletedProcess
 
 def test_help_names_every_verb_and_every_exit_code() -> None:
     shown = opwright("--help").stdout
-    for word in ("build", "doctor", "Exit codes: 0 done, 2 wrong usage, 3 op.py"):
+    for word in ("build", "check", "bench", "doctor", "Exit codes: 0 done, 2 wrong usage, 3 op.py"):
         assert word in shown
 
 
-@pytest.mark.parametrize("verb", ["build", "doctor"])
+@pytest.mark.parametrize("verb", ["build", "check", "bench", "doctor"])
 def test_the_help_of_a_verb_has_examples_and_json(verb: str) -> None:
     shown = opwright(verb, "--help").stdout
     assert "Examples" in shown

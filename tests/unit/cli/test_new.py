@@ -19,7 +19,7 @@ def new(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["new", *map(str, arguments)], env={"COLUMNS": "200"})
 
 
-def test_it_says_what_it_made_and_three_commands_to_go_on_with(tmp_path: Path) -> None:
+def test_it_says_what_it_made_and_four_commands_to_go_on_with(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     lines = new(folder).stdout.splitlines()
     assert lines[0] == f"{folder}: op.py, cpu.cpp, with the operator mine::swiglu"
@@ -28,12 +28,13 @@ def test_it_says_what_it_made_and_three_commands_to_go_on_with(tmp_path: Path) -
         f"opwright build {folder}",
         f"opwright check {folder} --quick",
         f"opwright check {folder}",
+        f"opwright bench {folder}",
     ]
 
 
 def test_commands_to_go_on_with_can_be_pasted_whatever_the_folder_is_called(tmp_path: Path) -> None:
     result = json.loads(new(tmp_path / "with spaces" / "mine", "--json", "-").stdout)
-    assert [shlex.split(command)[2] for command in result["next"]] == [str(tmp_path / "with spaces" / "mine")] * 3
+    assert [shlex.split(command)[2] for command in result["next"]] == [str(tmp_path / "with spaces" / "mine")] * 4
 
 
 def test_without_native_sources_nothing_is_to_be_built(tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ def test_json_says_all_of_it(tmp_path: Path, flag: tuple[str, ...], flavour: str
     assert result["flavour"] == flavour
     assert result["operators"] == [f"mine::{operator}"]
     assert sorted(result["files"]) == sorted(path.name for path in (tmp_path / "mine").iterdir())
-    assert len(result["next"]) == 3
+    assert len(result["next"]) == 4
 
 
 @pytest.mark.parametrize("flags", [("--cuda", "--opencv"), ("--opencv", "--python-only"), ("--cuda", "--python-only")])

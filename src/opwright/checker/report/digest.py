@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from opwright.checker.kinds import Kind
+from opwright.report.words import DASH, duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,13 +15,10 @@ if TYPE_CHECKING:
 
 Outcome = Literal["passed", "failed", "nothing ran"]
 
-_DASH = "–"  # noqa: RUF001  the dash that stands in tables for nothing
-MARKS: dict[Status, str] = {"passed": "ok", "failed": "FAIL", "not applicable": _DASH, "not run": "skip"}
+MARKS: dict[Status, str] = {"passed": "ok", "failed": "FAIL", "not applicable": DASH, "not run": "skip"}
 
 # Kinds whose message is the fault: two of them are the same fault only where they say the same.
 _MESSAGE_IS_THE_FAULT = {Kind.RUNTIME, Kind.OPCHECK, Kind.SANITIZER}
-
-_MINUTE = 60
 
 
 @dataclass(frozen=True)
@@ -160,22 +158,6 @@ def verdict(report: Report) -> str:
     if report.sanitize:
         facts.append(f"sanitizers {', '.join(report.sanitize)}")
     return " · ".join(facts)
-
-
-def duration(seconds: float) -> str:
-    """A time for people: `0.4 s`, `34 s`, `2 min 5 s`."""
-    if seconds < 9.95:  # noqa: PLR2004  what rounds to 10.0 has no use for the decimal
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), _MINUTE)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-def printable(text: str) -> str:
-    r"""The text with all that would not be seen, or would steer a terminal, written out: `\x1b`."""
-    return "".join(
-        letter if letter in "\n\t" or letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text.replace("\r\n", "\n")
-    )
 
 
 def _reasons(report: Report, status: Status) -> list[Remark]:

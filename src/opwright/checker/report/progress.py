@@ -10,7 +10,7 @@ from rich.errors import LiveError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from opwright.checker.report.digest import duration, printable
+from opwright.report.words import duration, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

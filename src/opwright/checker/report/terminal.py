@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
-from opwright.checker.report.digest import MARKS, faults, outcome, printable, remarks, rows, runtimes, verdict
+from opwright.checker.report.digest import MARKS, faults, outcome, remarks, rows, runtimes, verdict
+from opwright.report.lines import paragraph, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,9 +14,7 @@ if TYPE_CHECKING:
 
     from opwright.checker.report.digest import Fault, Outcome, Row
     from opwright.checker.verdict import Report, Status
-
-    Piece = tuple[str, str]  # text and its style
-    Pieces = list[Piece]  # a line
+    from opwright.report.lines import Piece, Pieces
 
 _MARK_STYLES: dict[Status, str] = {
     "passed": "green",
@@ -29,24 +25,12 @@ _MARK_STYLES: dict[Status, str] = {
 _VERDICT_STYLES: dict[Outcome, str] = {"passed": "bold green", "failed": "bold red", "nothing ran": "bold yellow"}
 
 _MARK_WIDTH = max(map(len, MARKS.values()))
-_HEAD, _TAIL = 14, 4  # of a long text, so many lines from its beginning and from its end are shown
-_LONGEST = 1000  # characters of one line
-_ELSEWHERE = "--json and --html have them"
 _LABEL = 14  # columns for the words before a field
-_NARROWEST = 20  # text is not squeezed into fewer columns than this
-
-_ASCII = str.maketrans({MARKS["not applicable"]: "-", "·": "|"})  # what opwright's own words hold beside ASCII
 
 
 def show(report: Report, console: Console) -> None:
-    """Print a report: the matrix, each fault once, the reasons, and a verdict as the last line.
-
-    On a terminal, long sentences are broken between words. Elsewhere they are not, so that they can be searched for.
-    """
-    for pieces in _report(report, console):
-        text = Text.assemble(*((_encodable(printable(piece), console.encoding), style) for piece, style in pieces))
-        text.rstrip()
-        console.print(text, soft_wrap=True)
+    """Print a report: the matrix, each fault once, the reasons, and a verdict as the last line."""
+    print_lines(_report(report, console), console)
 
 
 def _report(report: Report, console: Console) -> Iterator[Pieces]:
@@ -63,7 +47,7 @@ def _report(report: Report, console: Console) -> Iterator[Pieces]:
     for heading, said in remarks(report).items():
         yield [(heading, "bold")]
         for remark in said:
-            yield from _paragraph("  - ", f"{remark.where}: {remark.text}", width)
+            yield from paragraph("  - ", f"{remark.where}: {remark.text}", width)
         yield []
     yield [(verdict(report), _VERDICT_STYLES[outcome(report)])]
 
@@ -147,36 +131,4 @@ def _fault(fault: Fault, width: int | None) -> Iterator[Pieces]:
 
 
 def _field(label: str, text: str, width: int | None) -> Iterator[Pieces]:
-    return _paragraph(f"  {label:<{_LABEL}}", text, width)
-
-
-def _paragraph(label: str, text: str, width: int | None) -> Iterator[Pieces]:
-    """Text behind a label, its further lines as far in; broken at `width` where there is one."""
-    lead = label
-    for line in _cut(text.splitlines()):
-        pieces = [line]
-        if width is not None:
-            room = max(width - len(label), _NARROWEST)
-            pieces = textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
-        for piece in pieces:
-            yield [(lead, "dim"), (piece, "")]
-            lead = " " * len(label)
-
-
-def _cut(lines: list[str]) -> list[str]:
-    """The lines, but for what would push everything else off the screen; the cut says where the rest is."""
-    shown = [
-        line if len(line) <= _LONGEST else f"{line[:_LONGEST]} [{len(line) - _LONGEST} more characters; {_ELSEWHERE}]"
-        for line in lines
-    ]
-    left_out = len(lines) - _HEAD - _TAIL
-    if left_out <= 1:
-        return shown
-    return [*shown[:_HEAD], f"[{left_out} lines are left out here; {_ELSEWHERE}]", *shown[-_TAIL:]]
-
-
-def _encodable(text: str, encoding: str) -> str:
-    """The text as a terminal without UTF-8 can show it."""
-    if encoding.startswith("utf"):
-        return text
-    return text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
+    return paragraph(f"  {label:<{_LABEL}}", text, width)

@@ -10,14 +10,15 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.checker.case import Case, Family, copied
-from opwright.checker.compare import Difference, described, differs, first_line
 from opwright.checker.kinds import Kind
 from opwright.checker.poison import poisoned
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
+from opwright.spec.answer import expected_gradients
+from opwright.spec.difference import Difference, described, differs, first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
@@ -109,7 +110,7 @@ def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
         return
     try:
         grads = _incoming(subject, trial)
-        goal = _reference_gradients(subject, trial, grads)
+        goal = expected_gradients(subject.op, trial.case.fresh, grads, trial.names)
     except Exception as error:  # noqa: BLE001  the author's reference, which autograd may not be able to follow
         if trial.case.claimed and subject.op.gradient is None and set(trial.names) & set(subject.op.differentiable):
             # The gradient is derived from what autograd cannot follow: it would raise for users too.
@@ -226,22 +227,6 @@ def _incoming(subject: Subject, trial: _Trial) -> list[Tensor | None]:
         grads.append(drawn.to(result).expand(result.shape) if trial.used in (None, number) else None)
         number += 1
     return grads
-
-
-def _reference_gradients(subject: Subject, trial: _Trial, grads: Sequence[Tensor | None]) -> dict[str, tuple[Any, Any]]:
-    """The reference's gradients: (in the arguments' dtypes, in float64) for each argument."""
-
-    def of(convert: Callable[[Tensor], Tensor]) -> dict[str, Any]:
-        arguments = pytree.tree_map_only(Tensor, convert, trial.case.fresh())
-        incoming = [None if grad is None else convert(grad) for grad in grads]
-        return derive.reference_gradients(subject.op, arguments, incoming, trial.names)
-
-    own = of(lambda tensor: tensor)
-    try:
-        precise = of(lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
-    except Exception:  # noqa: BLE001  a reference that does not take float64 speaks for itself in its own dtype
-        precise = own
-    return {name: (own[name], precise[name]) for name in trial.names}
 
 
 def _check_without_recording(subject: Subject, recorder: Recorder, case: Case) -> None:

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from opwright.checker import conduct
 from opwright.checker.case import Case, Family, is_far
-from opwright.checker.compare import described, first_line
 from opwright.checker.kinds import Kind
 from opwright.checker.memory import is_freed, same_bytes, shares_memory
 from opwright.checker.poison import poisoned
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
+from opwright.spec.difference import described, first_line
 
 if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder

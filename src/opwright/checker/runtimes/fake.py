@@ -10,11 +10,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from opwright.checker.case import Family
-from opwright.checker.compare import described
 from opwright.checker.kinds import Kind
 from opwright.checker.runtimes import lines
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
+from opwright.spec.difference import described
 
 if TYPE_CHECKING:
     from opwright.checker.case import Case

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.checker.compare import described, differs
 from opwright.checker.kinds import Kind
 from opwright.checker.runtimes import model
 from opwright.checker.verdict import Failure
 from opwright.host.gradients import gradients, ramp
 from opwright.spec import derive
+from opwright.spec.difference import described, differs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

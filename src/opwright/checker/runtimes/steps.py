@@ -6,9 +6,9 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from opwright.checker.compare import first_line
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
+from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

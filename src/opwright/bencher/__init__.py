@@ -1,0 +1,1 @@
+"""Times operators: against their reference, eager and compiled, and against what no implementation can avoid."""

@@ -1,0 +1,115 @@
+"""What times depend on beside the code: the machine, and the PyTorch on it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from opwright.toolchain.machine import Machine, this_machine
+
+# What changes the number of threads, or where they run, behind PyTorch's back.
+_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY", "GOMP_CPU_AFFINITY")
+_DRIVER = Path("/proc/driver/nvidia/version")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU.
+
+    Attributes:
+        name: the model.
+        compute_capability: such as `9.0`.
+        multiprocessors: how many it has.
+        memory_bytes: its memory.
+    """
+
+    name: str
+    compute_capability: str
+    multiprocessors: int
+    memory_bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.name}, compute capability {self.compute_capability}, {self.memory_bytes / 2**30:.0f} GiB"
+
+
+@dataclass(frozen=True)
+class MachineRecord:
+    """A machine, and the PyTorch on it.
+
+    Attributes:
+        machine: the processor, its memory, Python.
+        gpus: the GPUs that PyTorch can use.
+        driver: the version of the GPU's driver; empty where there is none.
+        pytorch: PyTorch's version.
+        cuda: the CUDA version that it was built with; empty for a CPU build.
+        kernels: the instruction set that PyTorch's own kernels use.
+        libraries: the libraries that it computes with, with their versions.
+        environment: variables that change how threads run, where they are set.
+        date: the day, in UTC.
+    """
+
+    machine: Machine
+    gpus: tuple[Gpu, ...]
+    driver: str
+    pytorch: str
+    cuda: str
+    kernels: str
+    libraries: tuple[str, ...]
+    environment: dict[str, str]
+    date: str
+
+    def facts(self) -> dict[str, str]:
+        """The record for people; what there is none of is empty."""
+        built = f"CUDA {self.cuda}" if self.cuda else "CPU"
+        return {
+            "machine": str(self.machine),
+            "instruction sets": ", ".join(self.machine.instruction_sets),
+            "GPU": "; ".join(map(str, self.gpus)) + (f"; driver {self.driver}" if self.driver else ""),
+            "PyTorch": f"{self.pytorch} ({built} build), {self.kernels} kernels",
+            "computes with": ", ".join(self.libraries),
+            "environment": ", ".join(f"{name}={value}" for name, value in self.environment.items()),
+            "date": self.date,
+        }
+
+
+def machine_record() -> MachineRecord:
+    """The machine that this process runs on."""
+    gpus = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
+    return MachineRecord(
+        machine=this_machine(),
+        gpus=tuple(map(_gpu, gpus)),
+        driver=_driver() if gpus else "",
+        pytorch=torch.__version__,
+        cuda=torch.version.cuda or "",
+        kernels=torch.backends.cpu.get_cpu_capability(),
+        libraries=_libraries(torch.__config__.show()),
+        environment={name: os.environ[name] for name in _VARIABLES if name in os.environ},
+        date=dt.datetime.now(dt.timezone.utc).date().isoformat(),
+    )
+
+
+def _gpu(index: int) -> Gpu:
+    told = torch.cuda.get_device_properties(index)
+    return Gpu(told.name, f"{told.major}.{told.minor}", told.multi_processor_count, told.total_memory)
+
+
+def _driver() -> str:
+    """The driver's version, as its kernel module tells it: PyTorch knows only which CUDA it can run."""
+    found = re.search(r"Kernel Module\D.*?\s(\d+(?:\.\d+)+)\s", _DRIVER.read_text()) if _DRIVER.is_file() else None
+    return found[1] if found else ""
+
+
+def _libraries(told: str) -> tuple[str, ...]:
+    """The libraries in what `torch.__config__.show()` tells."""
+    names = {
+        "MKL": r"Math Kernel Library Version ([\w.]+)",
+        "oneDNN": r"(?:MKL-DNN|oneDNN) v([\w.]+)",
+        "OpenMP": r"OpenMP (\d+)",
+        "cuDNN": r"CuDNN ([\w.]+)",
+    }
+    return tuple(f"{name} {found[1]}" for name, pattern in names.items() if (found := re.search(pattern, told)))

@@ -1,0 +1,1 @@
+"""The report of a bench, for terminals and browsers, and its progress."""

@@ -1,0 +1,104 @@
+"""The report on the terminal: a table for each operator, reasons, and a verdict as the last line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opwright.bencher.report.digest import (
+    groups,
+    outcome,
+    ratio_words,
+    remarks,
+    row_of,
+    spread_words,
+    time_words,
+    verdict,
+)
+from opwright.report.lines import paragraph, print_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+    from opwright.bencher.report.digest import Group, Outcome
+    from opwright.bencher.result import Cell, Report, RowName
+    from opwright.report.lines import Pieces
+
+_VERDICT_STYLES: dict[Outcome, str] = {"timed": "bold green", "failed": "bold red", "nothing ran": "bold yellow"}
+_FAULTS = {"wrong": "WRONG", "raises": "RAISES", "left out": "left out"}
+_GAP = "  "
+
+
+def show(report: Report, console: Console) -> None:
+    """Print a report: the machine, a table for each operator, the reasons, and a verdict as the last line."""
+    print_lines(_report(report, console.width if console.is_terminal else None), console)
+
+
+def _report(report: Report, width: int | None) -> Iterator[Pieces]:
+    yield [(f"{report.namespace} · {report.path}", "dim")]
+    for name, fact in report.machine.facts().items():
+        if fact:
+            yield [(f"{name}: {fact}", "dim")]
+    for group in groups(report):
+        yield []
+        yield [(group.title, "bold")]
+        yield from _table(group, width)
+    if report.timed:
+        yield [("the median of one call, ± half the interquartile range; then its part of the reference's time", "dim")]
+    for heading, said in remarks(report).items():
+        yield []
+        yield [(heading, "bold")]
+        for remark in said:
+            yield from paragraph("  - ", f"{remark.where}: {remark.text}" if remark.where else remark.text, width)
+    yield []
+    yield [(verdict(report), _VERDICT_STYLES[outcome(report)])]
+
+
+def _table(group: Group, width: int | None) -> Iterator[Pieces]:
+    """A line for each size and direction; without spreads where the width asks for it."""
+    for spreads in (True, False):
+        columns = [_sizes(group), ["direction", *(cell.direction for cell in group.cells)]]
+        columns += [_column(group, name, spreads=spreads) for name in group.rows]
+        if width is None or sum(len(column[0]) for column in map(_padded, columns)) + len(_GAP) * len(columns) <= width:
+            break
+    for number, line in enumerate(zip(*map(_padded, columns), strict=True)):
+        yield [(text + _GAP, _style(text, heading=number == 0)) for text in line]
+
+
+def _sizes(group: Group) -> list[str]:
+    """The heading and the labels, each where it begins."""
+    before = ["", *(cell.size for cell in group.cells)]
+    return ["size", *(cell.size if cell.size != last else "" for cell, last in zip(group.cells, before, strict=False))]
+
+
+def _column(group: Group, name: RowName, *, spreads: bool) -> list[str]:
+    """The heading of a row, and below it its time, its spread, and its part of the reference's time."""
+    figures = [_figures(cell, name, spreads=spreads) for cell in group.cells]
+    widths = [max(map(len, column)) for column in zip(*filter(None, figures), strict=True)]
+    lines = [" ".join(f"{text:>{width}}" for text, width in zip(line, widths, strict=False)) for line in figures]
+    return [name, *(line or _word(cell, name) for line, cell in zip(lines, group.cells, strict=True))]
+
+
+def _figures(cell: Cell, name: RowName, *, spreads: bool) -> list[str]:
+    """The time of a row, its spread, and its part of the reference's time; nothing where it has no time."""
+    timing = cell.timing(name)
+    if timing is None:
+        return []
+    spread = [spread_words(timing)] if spreads else []
+    return [time_words(timing), *spread, *([ratio_words(cell, name)] if name != "reference" else [])]
+
+
+def _word(cell: Cell, name: RowName) -> str:
+    """Why a row has no time, in a word."""
+    row = row_of(cell, name)
+    return _FAULTS[row.status] if row else ""
+
+
+def _padded(column: Sequence[str]) -> list[str]:
+    width = max(map(len, column))
+    return [f"{text:<{width}}" for text in column]
+
+
+def _style(text: str, *, heading: bool) -> str:
+    return "dim" if heading else "bold red" if text.split()[:1] in (["WRONG"], ["RAISES"]) else ""

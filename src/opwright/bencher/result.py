@@ -1,0 +1,141 @@
+"""What a bench finds: rows, the cells that hold them, and the report of all cells."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+if TYPE_CHECKING:
+    from opwright.bencher.machine import MachineRecord
+    from opwright.bencher.timer import Spread, Timing
+
+Direction = Literal["forward", "recorded", "backward", "both"]
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+RowName = Literal["reference", "compiled", "native", "floor"]
+ROWS: tuple[RowName, ...] = get_args(RowName)
+Status = Literal["timed", "wrong", "raises", "left out"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way to compute an operator.
+
+    Attributes:
+        name: which one: its reference called as plain PyTorch, the same compiled, the operator, or the floor.
+        status: what became of it; `wrong` and `raises` are faults.
+        timing: its times; None where it was not timed.
+        reason: why it was not timed: how its results differ, what it raised, or what kept it out.
+    """
+
+    name: RowName
+    status: Status
+    timing: Timing | None = None
+    reason: str = ""
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it should have been timed, and could not be."""
+        return self.status in {"wrong", "raises"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One operator at one size, in one direction, on one device, with so many threads.
+
+    Attributes:
+        op: the operator, as `namespace::name`.
+        device: `cpu` or `cuda`.
+        threads: how many threads PyTorch's operators may use on the CPU.
+        size: the size's label.
+        direction: forward, forward while it is recorded for gradients, backward, or both.
+        bytes: how many bytes have to be read and written: arguments, results, gradients.
+        floor: what the floor does, in words.
+        rows: one for each way to compute it.
+    """
+
+    op: str
+    device: str
+    threads: int
+    size: str
+    direction: Direction
+    bytes: int
+    floor: str
+    rows: tuple[Row, ...]
+
+    @property
+    def ended(self) -> str:
+        """Why there were no more rounds; empty where nothing was timed."""
+        return next((row.timing.ended for row in self.rows if row.timing), "")
+
+    def timing(self, name: RowName) -> Timing | None:
+        """The times of a row; None where there are none."""
+        return next((row.timing for row in self.rows if row.name == name), None)
+
+    def ratio(self, name: RowName, to: RowName = "reference") -> Spread | None:
+        """The times of a row as parts of those of another one; None where one of them has none."""
+        mine, theirs = self.timing(name), self.timing(to)
+        return mine.ratio(theirs) if mine and theirs else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The cell as JSON holds it: times in seconds, ratios to the reference."""
+        plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {**plain, "ended": self.ended, "rows": [self._row_to_json(row) for row in self.rows]}
+
+    def _row_to_json(self, row: Row) -> dict[str, Any]:
+        told: dict[str, Any] = {"name": row.name, "status": row.status, "reason": row.reason}
+        if row.timing is None:
+            return told
+        ratio = self.ratio(row.name)
+        return {
+            **told,
+            "seconds": {**dataclasses.asdict(row.timing.spread), "times": row.timing.times},
+            "calls": row.timing.calls,
+            "rounds": len(row.timing.times),
+            "ratio": None if ratio is None else dataclasses.asdict(ratio),
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome of a bench.
+
+    Attributes:
+        namespace: the library's namespace.
+        path: the folder of its op.py.
+        machine: the machine, and the PyTorch on it.
+        dtype: of the floating tensors whose author names none.
+        seed: what the random numbers were made from.
+        rule: when the rounds of a cell ended, in words.
+        cells: by operator, device, threads, size and direction.
+        notes: what a reader has to know.
+        seconds: how long everything took, the build included.
+    """
+
+    namespace: str
+    path: str
+    machine: MachineRecord
+    dtype: str
+    seed: int
+    rule: str
+    cells: tuple[Cell, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was timed, and every row that should have been was right."""
+        return self.timed and not any(row.is_fault for cell in self.cells for row in cell.rows)
+
+    @property
+    def timed(self) -> bool:
+        """Whether any row was timed."""
+        return any(row.status == "timed" for cell in self.cells for row in cell.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as `--json` writes it."""
+        return {
+            "passed": self.passed,
+            **dataclasses.asdict(dataclasses.replace(self, cells=())),
+            "cells": [cell.to_json() for cell in self.cells],
+        }

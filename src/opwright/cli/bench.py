@@ -1,0 +1,114 @@
+"""`opwright bench`: how fast the operators of a library are, beside their references and their floors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opwright.bencher.result import DIRECTIONS
+from opwright.cli.choice import some_of
+from opwright.cli.output import JsonOption, stderr, stdout, write_json, write_text
+from opwright.toolchain.devices import DEVICES
+
+
+def bench(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The folder of an op.py, or the file.")],
+    *,
+    op: Annotated[
+        list[str] | None, typer.Option("--op", metavar="NAME", help="Only this operator; may be given several times.")
+    ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--device",
+            metavar="NAME",
+            help=f"Only this device: {' or '.join(DEVICES)}.",
+            callback=some_of(DEVICES),
+        ),
+    ] = None,
+    threads: Annotated[
+        list[int] | None,
+        typer.Option("--threads", metavar="N", min=1, help="So many threads on the CPU; several times: one by one."),
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option("--dtype", metavar="NAME", help="The dtype of floating tensors whose author names none.")
+    ] = "float32",
+    size: Annotated[
+        list[str] | None,
+        typer.Option("--size", metavar="TEXT", help="Only sizes with this in their label; may be given several times."),
+    ] = None,
+    direction: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--direction",
+            metavar="NAME",
+            help="Only this one: forward, recorded (forward, recorded for gradients), backward or both.",
+            callback=some_of(DIRECTIONS),
+        ),
+    ] = None,
+    seconds: Annotated[
+        float,
+        typer.Option("--seconds", metavar="S", help="The time for the rounds of a cell; less where they agree before."),
+    ] = 2.0,
+    rounds: Annotated[
+        int | None, typer.Option("--rounds", metavar="N", min=1, help="So many rounds for each cell instead.")
+    ] = None,
+    compiled: Annotated[
+        bool, typer.Option("--compile/--no-compile", help="Time the compiled reference too; compiling takes its time.")
+    ] = True,
+    seed: Annotated[int, typer.Option("--seed", help="What the random inputs are made from.")] = 0,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page for a browser.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each cell when it is done.")] = False,
+    json: JsonOption = None,
+) -> None:
+    """Time the operators of a library, beside their references and beside what no implementation can avoid.
+
+    Rows: the reference in op.py called as plain PyTorch, the same under torch.compile, the operator, and the floor.
+    Results and gradients are compared before anything is timed. Exits with 1 when one is wrong, or nothing was timed.
+
+    Examples:
+
+        opwright bench ops/mine
+
+        opwright bench ops/mine --threads 1 --threads 8
+
+        opwright bench ops/mine --op scale --size 1024 --direction forward --no-compile
+
+        opwright bench ops/mine --device cuda --dtype bfloat16
+
+        opwright bench ops/mine --html report.html --json report.json
+    """
+    # Imported here: this needs torch, for which no other verb's user should wait.
+    from opwright.bencher.bench import bench as bench_library  # noqa: PLC0415  as said
+    from opwright.bencher.report.progress import BenchProgress  # noqa: PLC0415  as said
+    from opwright.bencher.report.terminal import show  # noqa: PLC0415  as said
+
+    with BenchProgress(path.resolve().name, stderr(), verbose=verbose) as progress:
+        report = bench_library(
+            path,
+            ops=op or (),
+            devices=device or (),
+            threads=threads or (),
+            dtype=dtype,
+            sizes=size or (),
+            directions=direction or (),
+            seconds=seconds,
+            rounds=rounds,
+            compiled=compiled,
+            seed=seed,
+            verbose=verbose,
+            progress=progress,
+        )
+    if json != "-":
+        show(report, stdout())
+    if html is not None:
+        # Imported here: what draws the page's pictures is wanted by few.
+        from opwright.bencher.report.html import page  # noqa: PLC0415  as said
+
+        write_text("--html", str(html), page(report))
+    if json is not None:
+        write_json(json, report.to_json())
+    if not report.passed:
+        raise typer.Exit(1)

@@ -1,0 +1,22 @@
+"""The devices that an operator library can be judged on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opwright.toolchain.pytorch import find_pytorch
+
+if TYPE_CHECKING:
+    from opwright.spec import Library
+
+DEVICES = ("cpu", "cuda")
+
+
+def devices_of(library: Library) -> list[str]:
+    """The CPU, and the GPU where there is one and the library has CUDA sources."""
+    if any(source.suffix == ".cu" for source in library.sources) and find_pytorch().cuda is not None:
+        import torch  # noqa: PLC0415  only a library with CUDA sources pays for it
+
+        if torch.cuda.is_available():
+            return ["cpu", "cuda"]
+    return ["cpu"]

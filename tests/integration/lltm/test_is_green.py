@@ -1,0 +1,26 @@
+"""The whole matrix of the cell and of the sequence; what trains them, where nothing is compiled."""
+
+from __future__ import annotations
+
+import pytest
+
+import opwright
+from opwright.checker.check import RUNTIMES
+from tests.integration.lltm.conftest import FOLDER
+
+
+@pytest.mark.parametrize("name", ["cell", "sequence"])
+def test_every_runtime_passes_but_the_one_that_is_not_claimed(name: str) -> None:
+    report = opwright.check(FOLDER, ops=[name], devices=["cpu"])
+    assert report.passed, [(cell.runtime, cell.failures) for cell in report.cells if cell.failures]
+    statuses = {cell.runtime: cell.status for cell in report.cells}
+    assert statuses == {**dict.fromkeys(RUNTIMES, "passed"), "vmap": "not applicable"}
+    assert all(cell.cases > 0 for cell in report.cells if cell.status == "passed")
+
+
+@pytest.mark.parametrize("name", ["cell", "sequence"])
+def test_training_forms_and_gradients_pass_the_quick_check(name: str) -> None:
+    ops = [f"{name}_with_gates", f"{name}_with_gates_backward"]
+    report = opwright.check(FOLDER, ops=ops, devices=["cpu"], quick=True)
+    assert report.passed, [(cell.op, cell.runtime, cell.failures) for cell in report.cells if cell.failures]
+    assert {cell.op for cell in report.cells if cell.status == "passed"} == {f"lltm::{op}" for op in ops}

@@ -1,0 +1,223 @@
+"""The native cell and sequence against their references: sizes, dtypes, layouts, gradients, instruction sets."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+from torch.fx.experimental.proxy_tensor import make_fx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opwright.loader.open import Loaded
+
+NAMES = ("input", "weights", "bias", "old_h", "old_cell")
+TOLERANCES = {torch.float32: (1e-4, 1e-5), torch.float64: (1e-9, 1e-10), torch.bfloat16: (5e-2, 5e-2)}
+
+
+@pytest.fixture(params=["cell", "sequence"])
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def drawn(name: str, batch: int, features: int, state: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(batch + 100 * features + 10_000 * state)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
+
+    shape = (batch, features) if name == "cell" else (3, batch, features)
+    weights = normal(3 * state, state + features) * max(state, 1) ** -0.5
+    return [normal(*shape), weights, normal(3 * state), normal(batch, state), normal(batch, state)]
+
+
+def compare(lltm: Loaded, name: str, arguments: list[Tensor]) -> None:
+    """The results and all gradients, with and without recording, against the reference."""
+    op, reference = getattr(lltm.ops, name).default, lltm.library.ops[name].reference
+    rtol, atol = TOLERANCES[arguments[0].dtype]
+    found = []
+    for call in (op, reference):
+        inputs = [argument.detach().requires_grad_() for argument in arguments]
+        results = call(*inputs)
+        grads = [torch.linspace(0.5, 1.5, result.numel()).reshape(result.shape).to(result) for result in results]
+        found.append([*results, *torch.autograd.grad(results, inputs, grads)])
+    with torch.no_grad():
+        torch.testing.assert_close(list(op(*arguments)), found[1][:2], rtol=rtol, atol=atol)
+    scales = [max(1.0, float(expected.detach().abs().max())) if expected.numel() else 1.0 for expected in found[1]]
+    for got, expected, scale in zip(*found, scales, strict=True):
+        torch.testing.assert_close(got, expected, rtol=rtol, atol=atol * scale)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    name=st.sampled_from(["cell", "sequence"]),
+    batch=st.integers(0, 70),
+    features=st.integers(1, 40),
+    state=st.integers(0, 40) | st.sampled_from([64, 100, 128]),
+    dtype=st.sampled_from(list(TOLERANCES)),
+)
+def test_every_size_and_dtype_gives_what_the_reference_gives(
+    lltm: Loaded, name: str, batch: int, features: int, state: int, dtype: torch.dtype
+) -> None:
+    compare(lltm, name, drawn(name, batch, features, state, dtype))
+
+
+@pytest.mark.parametrize("size", [(16, 32, 128), (9, 5, 4), (65, 3, 8), (2, 7, 130), (48, 300, 256), (70, 9, 600)])
+def test_small_and_large_ways_meet(lltm: Loaded, name: str, size: tuple[int, int, int]) -> None:
+    compare(lltm, name, drawn(name, *size))
+
+
+LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "transposed": lambda x: x.mT.contiguous().mT if x.dim() > 1 else x,
+    "every second": lambda x: torch.stack([x, x], dim=-1)[..., 0],
+    "with an offset": lambda x: torch.cat([x.flatten()[:3], x.flatten()])[3:].view(x.shape),
+    "reversed rows": lambda x: x.flip(0).flip(0)[::1],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("size", [(16, 12, 20), (5, 6, 7)])
+def test_any_strides_are_taken(lltm: Loaded, name: str, size: tuple[int, int, int], layout: str) -> None:
+    compare(lltm, name, [LAYOUTS[layout](argument) for argument in drawn(name, *size)])
+
+
+def test_the_derivatives_are_those_of_finite_differences(lltm: Loaded, name: str) -> None:
+    arguments = [argument.requires_grad_() for argument in drawn(name, 3, 2, 4, torch.float64)]
+    op = getattr(lltm.ops, name)
+    assert gradcheck(op, arguments)
+    assert gradgradcheck(op, arguments)
+
+
+@pytest.mark.parametrize("wanted", range(5))
+def test_a_single_gradient_is_that_of_all(lltm: Loaded, name: str, wanted: int) -> None:
+    arguments = drawn(name, 16, 8, 12)
+    op = getattr(lltm.ops, name)
+    every = [argument.detach().requires_grad_() for argument in arguments]
+    one = [argument.detach().requires_grad_(at == wanted) for at, argument in enumerate(arguments)]
+    expected = torch.autograd.grad(sum(result.sum() for result in op(*every)), every)[wanted]
+    (got,) = torch.autograd.grad(sum(result.sum() for result in op(*one)), one[wanted])
+    torch.testing.assert_close(got, expected)
+
+
+def test_what_is_not_wanted_is_not_computed(lltm: Loaded) -> None:
+    input, weights, bias, h, cell = drawn("cell", 4, 3, 8)  # noqa: A001  the operator's word
+    new_h, new_cell, gates = lltm.ops.cell_with_gates(input, weights, bias, h, cell)
+    found = lltm.ops.cell_with_gates_backward(
+        new_h, None, None, input, weights, h, new_cell, gates, [False, True, False, False, True]
+    )
+    assert [gradient is not None for gradient in found] == [False, True, False, False, True]
+
+
+def test_results_are_the_same_from_any_number_of_threads(lltm: Loaded, name: str) -> None:
+    for size in ((16, 32, 128), (64, 70, 600)):
+        arguments = drawn(name, *size)
+        found = []
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found.append(torch.cat([result.flatten() for result in getattr(lltm.ops, name)(*arguments)]))
+        torch.set_num_threads(os.cpu_count() or 1)
+        for other in found[1:]:
+            torch.testing.assert_close(other, found[0])
+
+
+def test_only_the_training_form_keeps_gates(lltm: Loaded) -> None:
+    arguments = drawn("cell", 2, 3, 4)
+    arguments[1].requires_grad_()
+    assert "lltm.cell_with_gates.default" in make_fx(lltm.ops.cell)(*arguments).code
+    with torch.no_grad():
+        assert "lltm.cell_with_gates" not in make_fx(lltm.ops.cell)(*arguments).code
+
+
+# A change to a good call, and what is said of it. The cell's arguments: (4, 3) input, (24, 11) weights and so on.
+WRONG: dict[str, tuple[str, Callable[[Tensor], Tensor], str]] = {
+    "an input of int64": (
+        "input",
+        Tensor.long,
+        "input must be float32, float64 or bfloat16, got int64: convert it with .to(torch.float32)",
+    ),
+    "an input of float16": ("input", Tensor.half, "input must be float32, float64 or bfloat16, got float16"),
+    "an input with a dimension less": ("input", lambda x: x.flatten(), "input must have "),
+    "weights for other features": (
+        "weights",
+        lambda x: x[:, :-1],
+        "weights must have shape (24, 11), got (24, 10)",
+    ),
+    "weights of another dtype": ("weights", Tensor.double, "weights must be float32, got float64"),
+    "a bias of one number": ("bias", lambda x: x[:1], "bias must have shape (24,), got (1,)"),
+    "a bias of two dimensions": ("bias", lambda x: x[None], "bias must have shape (24,), got (1, 24)"),
+    "a state of another batch": ("old_h", lambda x: x[:1], "old_h must have shape (4, 8), got (1, 8)"),
+    "a state without a batch": ("old_h", lambda x: x[0], "old_h must have 2 dimensions, got 1: shape (8,)"),
+    "a cell of another size": ("old_cell", lambda x: x[:, :1], "old_cell must have shape (4, 8), got (4, 1)"),
+    "a cell of another dtype": ("old_cell", Tensor.bfloat16, "old_cell must be float32, got bfloat16"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_is_said_before_memory_is_touched(lltm: Loaded, name: str, wrong: str) -> None:
+    which, change, message = WRONG[wrong]
+    arguments = dict(zip(NAMES, drawn(name, 4, 3, 8), strict=True))
+    arguments[which] = change(arguments[which])
+    for form in (name, f"{name}_with_gates"):
+        with pytest.raises(RuntimeError, match=re.escape(message)):
+            getattr(lltm.ops, form)(**arguments)
+
+
+def test_a_sequence_without_steps_is_refused(lltm: Loaded) -> None:
+    arguments = drawn("sequence", 4, 3, 8)
+    with pytest.raises(RuntimeError, match=re.escape("input must have at least one step, got shape (0, 4, 3)")):
+        lltm.ops.sequence(arguments[0][:0], *arguments[1:])
+
+
+BACKWARD: dict[str, tuple[int, Any, str]] = {
+    "gates of another size": (7, torch.zeros(4, 8), "result_2 must have shape (4, 24), got (4, 8)"),
+    "a gradient of another size": (0, torch.zeros(4, 1), "grad_0 must have shape (4, 8), got (4, 1)"),
+    "a gradient of another dtype": (1, torch.zeros(4, 8).double(), "grad_1 must be float32, got float64"),
+    "flags that are too few": (
+        8,
+        [True],
+        "wanted must have 5 flags, for input, weights, bias, old_h and old_cell, got 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", BACKWARD)
+def test_a_wrong_backward_call_is_refused(lltm: Loaded, wrong: str) -> None:
+    input, weights, bias, h, cell = drawn("cell", 4, 3, 8)  # noqa: A001  the operator's word
+    new_h, new_cell, gates = lltm.ops.cell_with_gates(input, weights, bias, h, cell)
+    arguments: list[Any] = [new_h, new_cell, None, input, weights, h, new_cell, gates, [True] * 5]
+    at, value, message = BACKWARD[wrong]
+    arguments[at] = value
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        lltm.ops.cell_with_gates_backward(*arguments)
+
+
+NARROWER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import conftest, opwright, test_operators as tests
+lltm = opwright.open(conftest.FOLDER)
+for name in ("cell", "sequence"):
+    for size in ((16, 32, 128), (9, 5, 4), (5, 6, 7), (33, 3, 8)):
+        for dtype in tests.TOLERANCES:
+            tests.compare(lltm, name, tests.drawn(name, *size, dtype))
+print("compared")
+"""
+
+
+@pytest.mark.parametrize("instruction_set", ["baseline", "avx2"])
+def test_a_processor_with_narrower_vectors_gives_the_same(lltm: Loaded, instruction_set: str) -> None:
+    assert lltm.path is not None  # built by now
+    environment = {**os.environ, "LLTM_SIMD": instruction_set}
+    command = [sys.executable, "-c", NARROWER, os.path.dirname(__file__)]  # noqa: PTH120  a string for a command line
+    ran = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    assert ran.stdout == "compared\n", ran.stderr

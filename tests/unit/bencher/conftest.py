@@ -1,0 +1,31 @@
+"""Operators at one size, as a bench has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from opwright.bencher.subject import Subject
+from opwright.loader.open import open_library
+from opwright.spec import Make
+
+if TYPE_CHECKING:
+    from tests.unit.conftest import Describe
+
+
+class MakeSubject(Protocol):
+    """Describes an operator, registers it with PyTorch, and gives it at its first size."""
+
+    def __call__(self, text: str) -> Subject: ...
+
+
+@pytest.fixture(scope="session")
+def make_subject(describe: Describe) -> MakeSubject:
+    def make_subject(text: str) -> Subject:
+        library = describe(text)
+        open_library(library)
+        op = next(iter(library.ops.values()))
+        return Subject(op, next(op.sizes(Make())), "cpu", seed=0)
+
+    return make_subject

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+import opwright
+from opwright.bencher.bench import is_part_of_another
+from opwright.errors import SpecError, ToolchainError
+
+if TYPE_CHECKING:
+    from opwright.bencher.result import Cell
+    from tests.unit.conftest import Describe
+
+SCALE = """
+@library.op
+def scale(x: Tensor, factor: float = 2.0) -> Tensor:
+    return x * factor
+
+@scale.sweep
+def _(make):
+    for size in (8, 64, 1024):
+        yield f"{size} elements", (make.randn(size),)
+"""
+COUNTED = """
+@library.op
+def counted(x: Tensor) -> int:
+    return x.shape[0]
+
+@counted.samples
+def _(make):
+    yield make.randn(3)
+"""
+WITH_BACKWARD = """
+@library.op
+def bent(x: Tensor) -> Tensor:
+    return x * 2
+
+@bent.samples
+def _(make):
+    yield make.randn(3)
+
+@bent.backward(saves=())
+def bent_backward(grad: Tensor) -> Tensor:
+    return grad * 2
+"""
+
+
+class Recorder:
+    """What a bench tells of its progress."""
+
+    def __init__(self) -> None:
+        self.sizes: int | None = -1
+        self.begun: list[str] = []
+        self.rounds = self.done = self.sizes_done = 0
+
+    def start(self, sizes: int | None) -> None:
+        self.sizes = sizes
+
+    def begin(self, cell: str) -> None:
+        self.begun.append(cell)
+
+    def round(self) -> None:
+        self.rounds += 1
+
+    def end(self, cell: Cell) -> None:
+        assert cell.rows
+        self.done += 1
+
+    def end_size(self) -> None:
+        self.sizes_done += 1
+
+
+def test_every_size_is_timed_in_every_direction_beside_reference_and_floor(describe: Describe) -> None:
+    library = describe(SCALE)
+    recorder = Recorder()
+    report = opwright.bench(library, rounds=3, compiled=False, progress=recorder)
+    assert report.passed
+    directions = ["forward", "recorded", "backward", "both"]
+    assert [(cell.size, cell.direction) for cell in report.cells] == [
+        (f"{size} elements", direction) for size in (8, 64, 1024) for direction in directions
+    ]
+    for cell in report.cells:
+        assert [(row.name, row.status) for row in cell.rows] == [
+            ("reference", "timed"),
+            ("native", "timed"),
+            ("floor", "timed"),
+        ]
+        assert cell.ended == "3 rounds"
+        ratio = cell.ratio("native")
+        assert ratio is not None
+        assert ratio.median > 0
+    assert (recorder.sizes, recorder.sizes_done, recorder.done, recorder.rounds) == (3, 3, 12, 36)
+    assert recorder.begun[0] == "scale, 8 elements: forward"
+
+
+def test_what_has_no_gradient_is_timed_forward_alone(describe: Describe) -> None:
+    report = opwright.bench(describe(COUNTED), rounds=2, compiled=False)
+    assert [(cell.size, cell.direction) for cell in report.cells] == [("sample 1", "forward")]
+    assert (
+        "counted has no sweep: its samples serve as sizes. @counted.sweep in op.py says which to take" in report.notes
+    )
+
+
+def test_a_backward_is_timed_as_that_of_its_operator_unless_it_is_asked_for(describe: Describe) -> None:
+    library = describe(WITH_BACKWARD)
+    assert [name for name, op in library.ops.items() if is_part_of_another(op)] == ["bent_backward"]
+    report = opwright.bench(library, rounds=2, compiled=False)
+    assert {cell.op for cell in report.cells} == {f"{library.namespace}::bent"}
+    note = "not timed by themselves, since other operators call them: bent_backward; --op asks for them"
+    assert note in report.notes
+    asked = opwright.bench(library, ops=["bent_backward"], rounds=2, compiled=False, directions=["forward"])
+    assert {cell.op for cell in asked.cells} == {f"{library.namespace}::bent_backward"}
+    assert not any("not timed by themselves" in note for note in asked.notes)
+
+
+def test_sizes_directions_threads_and_dtype_are_those_that_are_asked_for(describe: Describe) -> None:
+    looks = """
+seen = []
+
+@scale.floor("looks")
+def _(x, factor):
+    seen.append((x.dtype, torch.get_num_threads(), torch.is_grad_enabled()))
+"""
+    library = describe(SCALE + looks)
+    before = torch.get_num_threads()
+    report = opwright.bench(
+        library,
+        rounds=2,
+        compiled=False,
+        sizes=["64", "1024"],
+        directions=["both", "forward"],
+        threads=[1, 3],
+        dtype="bfloat16",
+    )
+    assert [(cell.threads, cell.size.split()[0], cell.direction) for cell in report.cells] == [
+        (threads, size, direction) for threads in (1, 3) for size in ("64", "1024") for direction in ("forward", "both")
+    ]
+    assert set(library.ops["scale"].reference.__globals__["seen"]) == {
+        (torch.bfloat16, threads, recording) for threads in (1, 3) for recording in (False, True)
+    }
+    assert report.dtype == "bfloat16"
+    assert torch.get_num_threads() == before
+
+
+def test_a_wrong_operator_is_told_and_not_timed(describe: Describe) -> None:
+    library = describe(SCALE)
+    opwright.bench(library, rounds=2, compiled=False, sizes=["8"])
+
+    def doubled_and_more(x: torch.Tensor, factor: float = 2.0) -> torch.Tensor:
+        return x * factor + 1
+
+    kept = torch.library.Library(library.namespace, "IMPL")
+    kept.impl("scale", doubled_and_more, "CPU")
+    report = opwright.bench(library, rounds=2, compiled=False, sizes=["8 "], directions=["forward", "backward"])
+    assert not report.passed
+    assert report.timed
+    for cell in report.cells:
+        reference, native, floor = cell.rows
+        assert (reference.status, native.status, floor.status) == ("timed", "wrong", "timed")
+        assert native.timing is None
+        assert native.reason.startswith("float32 (8,), at [0]: ")
+        assert "8 of 8 elements differ, the largest difference is 1" in native.reason
+        assert cell.ratio("native") is None
+
+
+def test_a_floor_that_raises_is_a_fault_and_the_rest_is_timed(describe: Describe) -> None:
+    report = opwright.bench(
+        describe(SCALE + "@scale.floor('a mistake')\ndef _(x, factor):\n    raise ValueError('no floor')\n"),
+        rounds=2,
+        compiled=False,
+        sizes=["8 "],
+        directions=["forward"],
+    )
+    assert not report.passed
+    (cell,) = report.cells
+    assert [(row.name, row.status, row.reason) for row in cell.rows] == [
+        ("reference", "timed", ""),
+        ("native", "timed", ""),
+        ("floor", "raises", "ValueError: no floor"),
+    ]
+
+
+def test_the_json_has_every_time_of_every_round(describe: Describe) -> None:
+    report = opwright.bench(describe(SCALE), rounds=4, compiled=False, sizes=["64"], directions=["forward"])
+    told = report.to_json()
+    assert {"passed", "namespace", "machine", "dtype", "seed", "rule", "cells", "notes", "seconds"} <= set(told)
+    (cell,) = told["cells"]
+    assert (cell["threads"], cell["bytes"], cell["floor"]) == (torch.get_num_threads(), 512, "a copy that moves 512 B")
+    for row in cell["rows"]:
+        assert len(row["seconds"]["times"]) == row["rounds"] == 4
+        low, high = row["seconds"]["quartiles"]
+        assert low <= row["seconds"]["median"] <= high
+        assert row["calls"] >= 1
+    assert cell["rows"][0]["ratio"]["median"] == 1
+    assert {"processor", "instruction_sets", "memory_bytes"} <= set(told["machine"]["machine"])
+    assert told["machine"]["pytorch"] == torch.__version__
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"ops": ["shale"]}, "there is no operator 'shale': expected some of scale"),
+        ({"directions": ["sideways"]}, "there is no direction 'sideways': expected some of forward, recorded"),
+        ({"dtype": "int8"}, "'int8' is no floating dtype: expected one such as float32, bfloat16"),
+        ({"dtype": "flat32"}, "'flat32' is no floating dtype"),
+        ({"threads": [2, 0]}, "threads must be positive, got 0"),
+        ({"rounds": 0}, "rounds must be positive, got 0"),
+        ({"seconds": -1.0, "rounds": None}, "seconds must be positive, got -1.0"),
+        ({"sizes": ["7"]}, "no size has '7' in its label: there are 8 elements, 64 elements, 1024 elements"),
+    ],
+)
+def test_what_cannot_be_benched_is_an_error(describe: Describe, asked: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"rounds": 2, "compiled": False, **asked}
+    with pytest.raises(SpecError, match=re.escape(message)):
+        opwright.bench(describe(SCALE), **arguments)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")
+def test_a_gpu_that_is_not_there_cannot_be_asked_for(describe: Describe) -> None:
+    with pytest.raises(ToolchainError, match=r"no GPU that this PyTorch can use: .* Leave out --device cuda"):
+        opwright.bench(describe(SCALE), devices=["cuda"])
+
+
+def test_a_sweep_that_looks_at_its_numbers_is_not_counted_before(describe: Describe) -> None:
+    recorder = Recorder()
+    text = SCALE.replace("(make.randn(size),)", "(make.randn(size) * make.randn(1).item(),)")
+    opwright.bench(describe(text), rounds=2, compiled=False, sizes=["8 "], directions=["forward"], progress=recorder)
+    assert (recorder.sizes, recorder.sizes_done) == (None, 1)

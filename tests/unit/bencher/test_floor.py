@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from opwright.bencher.floor import bytes_of, floor_of
+
+if TYPE_CHECKING:
+    from tests.unit.bencher.conftest import MakeSubject
+
+ADDED = """
+@library.op
+def added(x: Tensor, y: Tensor) -> Tensor:
+    return x + y
+
+@added.sweep(gradients=("x",))
+def _(make):
+    yield "thousand", (make.randn(10, 100), make.randn(100).expand(10, 100))
+"""
+FLOORS = """
+calls = []
+
+@added.floor("the bare sum")
+def _(x, y):
+    calls.append(("forward", x.requires_grad))
+
+@added.floor("nothing at all", direction="backward")
+def _(x, y):
+    calls.append(("backward", x.requires_grad))
+"""
+
+
+def test_bytes_are_those_of_arguments_results_and_gradients(make_subject: MakeSubject) -> None:
+    subject = make_subject(ADDED)
+    # What is expanded is read from the little memory that it has.
+    forward = 4 * (1000 + 100 + 1000)
+    backward = 4 * (1000 + 1000 + 100 + 1000)
+    assert bytes_of(subject, "forward") == bytes_of(subject, "recorded") == forward
+    assert bytes_of(subject, "backward") == backward
+    assert bytes_of(subject, "both") == forward + backward
+
+
+def test_the_floor_is_a_copy_of_as_many_bytes(make_subject: MakeSubject) -> None:
+    subject = make_subject(ADDED)
+    words, call = floor_of(subject, "forward")
+    assert words == "a copy that moves 8.20 KiB"
+    copied = call()
+    assert (copied.dtype, copied.numel()) == (torch.uint8, bytes_of(subject, "forward") // 2)
+    assert floor_of(subject, "both")[0] == "a copy that moves 8.20 KiB and a copy that moves 12.1 KiB"
+
+
+def test_an_author_says_another_floor_which_gets_the_arguments(make_subject: MakeSubject) -> None:
+    subject = make_subject(ADDED + FLOORS)
+    calls = subject.op.reference.__globals__["calls"]
+    for direction, words in (
+        ("forward", "the bare sum"),
+        ("recorded", "the bare sum"),
+        ("backward", "nothing at all"),
+        ("both", "the bare sum and nothing at all"),
+    ):
+        told, call = floor_of(subject, direction)  # type: ignore[arg-type]
+        assert told == words
+        call()
+    parts = ["forward", "forward", "backward", "forward", "backward"]
+    assert calls == [(part, False) for part in parts]

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+from opwright.bencher.result import DIRECTIONS, Direction
+from opwright.bencher.stopping import RoundsRule
+from opwright.bencher.timer import Prepared, measure
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from opwright.bencher.subject import Subject
+    from tests.unit.bencher.conftest import MakeSubject
+
+MIXED = """
+@library.op(differentiable=("x", "parts"))
+def mixed(x: Tensor, places: Tensor, parts: Sequence[Tensor], y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return x[places] * y + parts[0], places + 1, (x * parts[1]).sum()
+
+@mixed.sweep
+def _(make):
+    yield "four", (make.randn(4), make.randint(0, 4, 3), [make.randn(3), make.randn(4)], make.randn(3))
+"""
+GROWN = """
+@library.op(mutates=("x",))
+def grown(x: Tensor) -> None:
+    x.mul_(2)
+
+@grown.samples
+def _(make):
+    yield make.randn(4)
+"""
+NESTED = """
+@library.op
+def nested(x: Tensor) -> tuple[list[Tensor], Tensor]:
+    return [x + 1, x * 2], x.argmax()
+
+@nested.samples
+def _(make):
+    yield make.randn(4)
+"""
+
+
+def once(subject: Subject, direction: Direction) -> Any:  # noqa: ANN401  what is timed
+    row = subject.row(subject.op.reference, direction)
+    return row.call(row.before()) if isinstance(row, Prepared) else row()
+
+
+def test_gradients_are_of_what_has_one_and_of_nothing_else(make_subject: MakeSubject) -> None:
+    subject = make_subject(MIXED)
+    given = subject.gradients
+    assert given.are_there
+    assert given.names == ("x", "parts")
+    assert [tuple(leaf.shape) for leaf in given.leaves] == [(4,), (3,), (4,)]
+    assert [grad is None for grad in given.grads] == [False, True, False]
+    assert [tuple(grad.shape) for grad in given.incoming] == [(3,), ()]
+    assert not any(tensor.requires_grad for tensor in derive.tensors(subject.arguments))
+
+
+@pytest.mark.parametrize("text", [MIXED, NESTED])
+def test_backward_and_both_give_the_gradients_of_the_reference(make_subject: MakeSubject, text: str) -> None:
+    subject = make_subject(text)
+    given = subject.gradients
+    expected = derive.reference_gradients(subject.op, subject.arguments, given.grads, given.names)
+    for direction in ("backward", "both"):
+        found = once(subject, direction)
+        for one, other in zip(found, pytree.tree_leaves(list(expected.values())), strict=True):
+            assert torch.equal(one, other)
+
+
+def test_each_backward_has_a_forward_of_its_own(make_subject: MakeSubject) -> None:
+    subject = make_subject(MIXED)
+    timings = measure({"backward": subject.row(subject.op.reference, "backward")}, rule=RoundsRule(2))
+    assert len(timings["backward"].times) == 2
+
+
+def test_a_forward_that_is_recorded_requires_gradients_and_a_plain_one_does_not(make_subject: MakeSubject) -> None:
+    subject = make_subject(MIXED)
+    assert once(subject, "recorded")[0].requires_grad
+    assert not once(subject, "forward")[0].requires_grad
+
+
+def test_what_is_written_to_is_made_anew_for_each_call(make_subject: MakeSubject) -> None:
+    subject = make_subject(GROWN)
+    before = subject.arguments["x"].clone()
+    for _ in range(3):
+        once(subject, "forward")
+    assert torch.equal(subject.arguments["x"], before)
+    assert not subject.gradients.are_there
+
+
+def test_fresh_arguments_lie_as_the_first_did(make_subject: MakeSubject) -> None:
+    subject = make_subject("""
+@library.op
+def f(x: Tensor) -> Tensor:
+    return x + 1
+
+@f.samples
+def _(make):
+    yield make.randn(4, 6).t()[1:]
+""")
+    fresh, first = subject.fresh()["x"], subject.arguments["x"]
+    assert torch.equal(fresh, first)
+    assert (fresh.stride(), fresh.storage_offset()) == (first.stride(), first.storage_offset())
+    assert fresh.data_ptr() != first.data_ptr()
+
+
+def test_the_directions_are_four() -> None:
+    assert DIRECTIONS == ("forward", "recorded", "backward", "both")

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opwright.bencher.stopping import RoundsRule
+from opwright.bencher.timer import Prepared, Spread, Timing, clock_of, measure
+
+NUMBERS = st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=40)
+
+
+def work() -> float:
+    """Enough of it that a block has few calls."""
+    return sum(float(number) for number in range(3000))
+
+
+@given(NUMBERS)
+def test_a_spread_is_the_median_between_the_quartiles(numbers: list[float]) -> None:
+    spread = Spread.of(numbers)
+    low, high = spread.quartiles
+    assert spread.median == pytest.approx(statistics.median(numbers))
+    assert min(numbers) <= low <= spread.median <= high <= max(numbers)
+
+
+def test_ratios_are_taken_round_by_round() -> None:
+    slow, quick = Timing((2.0, 8.0, 6.0), 1, ""), Timing((1.0, 2.0, 3.0), 1, "")
+    assert slow.ratios(quick) == (2.0, 4.0, 2.0)
+    assert slow.ratio(quick).median == 2.0
+    assert slow.ratio(slow) == Spread(1.0, (1.0, 1.0))
+    assert (quick.median, quick.quartiles) == (2.0, (1.5, 2.5))
+
+
+def test_every_round_times_every_row_and_warm_up_is_not_counted() -> None:
+    timings = measure({"one": work, "two": work}, rule=RoundsRule(7), warm_up=2)
+    assert list(timings) == ["one", "two"]
+    for timing in timings.values():
+        assert len(timing.times) == 7
+        assert all(seconds > 0 for seconds in timing.times)
+        assert timing.ended == "7 rounds"
+
+
+def test_rows_are_called_in_turn_in_an_order_that_changes() -> None:
+    calls: list[str] = []
+    rounds: list[list[str]] = []
+
+    def row(name: str) -> float:
+        calls.append(name)
+        return work()
+
+    def on_round() -> None:
+        rounds.append(list(dict.fromkeys(calls)))
+        calls.clear()
+
+    rows = {name: lambda name=name: row(name) for name in ("a", "b", "c")}
+    measure(rows, rule=RoundsRule(12), warm_up=0, on_round=on_round)
+    assert all(sorted(order) == ["a", "b", "c"] for order in rounds)
+    assert len({tuple(order) for order in rounds[1:]}) > 1  # before the first, the blocks are fitted
+
+
+def test_a_block_lasts_long_enough_for_the_clock() -> None:
+    timings = measure({"nothing": lambda: None, "work": work}, rule=RoundsRule(3))
+    assert timings["nothing"].calls > 100 * timings["work"].calls
+
+
+def test_what_is_prepared_is_used_once_and_not_timed() -> None:
+    given: list[int] = []
+    used: Counter[int] = Counter()
+
+    def before() -> int:
+        time.sleep(0.005)
+        given.append(len(given))
+        return given[-1]
+
+    def call(state: int) -> None:
+        used[state] += 1
+        work()
+
+    timing = measure({"row": Prepared(before, call)}, rule=RoundsRule(3))["row"]
+    assert sorted(used) == given
+    assert set(used.values()) == {1}
+    assert timing.median < 0.005
+
+
+def test_no_garbage_is_collected_while_the_clock_runs() -> None:
+    seen: set[bool] = set()
+    between: set[bool] = set()
+
+    def row() -> None:
+        seen.add(gc.isenabled())
+        work()
+
+    measure({"row": row}, rule=RoundsRule(2), on_round=lambda: between.add(gc.isenabled()))
+    assert False in seen  # the calls before a block are not timed
+    assert between == {True}
+
+
+def test_no_rows_take_no_time() -> None:
+    assert measure({}) == {}
+
+
+def test_the_cpu_is_timed_by_the_clock_on_the_wall() -> None:
+    assert clock_of("cpu").seconds(lambda: time.sleep(0.01)) >= 0.01
+
+
+@pytest.mark.needs("cuda")
+def test_the_gpu_is_timed_by_its_own_events() -> None:
+    few, many = (torch.ones(2**size, device="cuda") for size in (10, 28))
+    rows = {"few": lambda: few.add_(1), "many": lambda: many.add_(1)}
+    timings = measure(rows, rule=RoundsRule(10), device="cuda")
+    assert timings["many"].median > timings["few"].median > 0
+    assert clock_of("cuda:0").seconds(lambda: None) >= 0

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from opwright.bencher.verify import gradient_fault, result_fault
+from opwright.bencher.ways import Verified, ways_of
+
+if TYPE_CHECKING:
+    from opwright.bencher.subject import Subject
+    from tests.unit.bencher.conftest import MakeSubject
+
+BENT = """
+@library.op
+def bent(x: Tensor, y: Tensor) -> Tensor:
+    return x * y
+
+@bent.samples
+def _(make):
+    yield make.randn(4), make.randn(4)
+"""
+WRONG_GRADIENT = """
+@bent.backward(saves=("x", "y"))
+def bent_backward(grad: Tensor, x: Tensor, y: Tensor, wanted: Sequence[bool]) -> tuple[Tensor, Tensor]:
+    return grad * y, grad * y
+"""
+
+
+@pytest.fixture(scope="module")
+def bent(make_subject: MakeSubject) -> Subject:
+    return make_subject(BENT)
+
+
+class Half(torch.autograd.Function):
+    """Half of the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:  # noqa: ANN401  torch's protocol
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401  as above
+        x, y = ctx.saved_tensors
+        return grads[0] * y / 2, grads[0] * x
+
+
+def test_a_right_way_has_no_fault(bent: Subject) -> None:
+    for way in (bent.op.reference, torch.mul):
+        assert result_fault(bent, way) == ""
+        assert gradient_fault(bent, way) == ""
+
+
+def test_a_wrong_result_is_told_with_its_place(bent: Subject) -> None:
+    for look in (result_fault, gradient_fault):
+        fault = look(bent, torch.add)
+        assert fault.startswith("float32 (4,), at [0]: ")
+        assert "4 of 4 elements differ" in fault
+        assert ", expected at [0]: " in fault
+
+
+def test_a_wrong_gradient_is_told_with_the_argument(bent: Subject) -> None:
+    assert result_fault(bent, Half.apply) == ""
+    assert gradient_fault(bent, Half.apply).startswith("the gradient of x: float32 (4,), at [0]: ")
+
+
+def test_a_gradient_that_is_missing_is_told(bent: Subject) -> None:
+    def cut(x: Tensor, y: Tensor) -> Tensor:
+        return x.detach() * y
+
+    assert gradient_fault(bent, cut) == "the gradient of x: none, expected float32 (4,)"
+    assert "requires none" in gradient_fault(bent, lambda x, y: (x * y).detach())
+
+
+def test_a_wrong_backward_keeps_the_operator_from_the_clock_where_it_is_called(make_subject: MakeSubject) -> None:
+    subject = make_subject(BENT + WRONG_GRADIENT)
+    verified = Verified(subject, ways_of(subject.op, compiled=False))
+    assert verified.refusal("native", "forward") is None
+    for direction in ("recorded", "backward", "both"):
+        row = verified.refusal("native", direction)
+        assert row is not None
+        assert (row.status, row.timing) == ("wrong", None)
+        assert row.reason.startswith("the gradient of y: ")
+        assert verified.refusal("reference", direction) is None
+
+
+def test_what_raises_is_told_and_a_compiler_is_excused(bent: Subject) -> None:
+    def raising(*_: Any) -> Tensor:  # noqa: ANN401  whatever it gets
+        msg = "not today\nnor tomorrow"
+        raise ValueError(msg)
+
+    verified = Verified(bent, {"reference": bent.op.reference, "compiled": raising, "native": raising})
+    native, compiled = verified.refusal("native", "forward"), verified.refusal("compiled", "forward")
+    assert native is not None
+    assert compiled is not None
+    assert (native.status, native.reason) == ("raises", "ValueError: not today")
+    assert (compiled.status, compiled.reason) == ("left out", "it cannot be compiled: ValueError: not today")
+
+
+def test_a_reference_that_cannot_be_compiled_is_left_out_with_the_reason(make_subject: MakeSubject) -> None:
+    subject = make_subject("""
+@library.op
+def jumping(x: Tensor) -> Tensor:
+    return x + 1 if x.sum().item() > 0 else x - 1
+
+@jumping.samples
+def _(make):
+    yield make.randn(4)
+""")
+    verified = Verified(subject, ways_of(subject.op, compiled=True))
+    assert list(verified.ways) == ["reference", "compiled", "native"]
+    row = verified.refusal("compiled", "forward")
+    assert row is not None
+    assert row.status == "left out"
+    assert not row.is_fault
+    assert row.reason.startswith("it cannot be compiled: ")
+
+
+def test_a_reference_that_autograd_cannot_follow_leaves_nothing_to_compare_with(make_subject: MakeSubject) -> None:
+    subject = make_subject("""
+class Opaque(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+def opaque_backward(ctx, grad):
+    raise NotImplementedError("no way back")
+
+@library.op
+def opaque(x: Tensor) -> Tensor:
+    return Opaque.apply(x)
+
+@opaque.samples
+def _(make):
+    yield make.randn(4)
+""")
+    verified = Verified(subject, ways_of(subject.op, compiled=False))
+    reference, native = verified.refusal("reference", "backward"), verified.refusal("native", "backward")
+    assert reference is not None
+    assert native is not None
+    assert reference.status == native.status == "left out"
+    assert reference.reason.startswith("it gives no gradient: ")
+    assert native.reason == "the reference gives no gradient to compare with"
+    assert verified.refusal("native", "forward") is None
+
+
+def test_a_size_that_the_reference_refuses_is_told_once(make_subject: MakeSubject) -> None:
+    subject = make_subject("""
+@library.op
+def picky(x: Tensor) -> Tensor:
+    raise ValueError("never")
+
+@picky.samples
+def _(make):
+    yield make.randn(4)
+""")
+    verified = Verified(subject, ways_of(subject.op, compiled=False))
+    statuses = {name: verified.refusal(name, "forward") for name in verified.ways}
+    assert {name: row and row.status for name, row in statuses.items()} == {"reference": "raises", "native": "left out"}
+    assert all(row and row.reason.endswith("does not take this size: ValueError: never") for row in statuses.values())

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import opwright
+from opwright.spec.answer import expected, expected_gradients, outcome
+
+library = opwright.Library("answers")
+
+
+@library.op
+def tripled(x: Tensor) -> Tensor:
+    return 3 * x
+
+
+@library.op
+def parted(x: Tensor) -> tuple[list[Tensor], Tensor]:
+    return [x + 1, x + 2], x + 3
+
+
+@library.op(mutates=("x",))
+def grown(x: Tensor) -> None:
+    x.add_(1)
+
+
+@library.op
+def narrow(x: Tensor) -> Tensor:
+    if x.dtype != torch.float32:
+        msg = "only float32"
+        raise ValueError(msg)
+    return x.sin()
+
+
+def test_the_oracle_is_the_reference_in_float64() -> None:
+    answer = expected(tripled, lambda: {"x": torch.tensor([0.1])})
+    assert (answer.own[0].dtype, answer.precise[0].dtype) == (torch.float32, torch.float64)
+    assert answer.difference([torch.tensor([0.3])]) is None
+    wrong = answer.difference([torch.tensor([0.4])])
+    assert wrong is not None
+    assert wrong.got.startswith("float32 (1,), at [0]: 0.4")
+
+
+def test_what_takes_no_float64_speaks_for_itself() -> None:
+    answer = expected(narrow, lambda: {"x": torch.ones(2)})
+    assert answer.refusal == ""
+    assert answer.precise[0].dtype == torch.float32
+    assert expected(narrow, lambda: {"x": torch.ones(2, dtype=torch.int32)}).refusal == "ValueError: only float32"
+
+
+def test_what_is_written_to_is_expected_too_and_each_time_made_anew() -> None:
+    answer = expected(grown, lambda: {"x": torch.ones(2)})
+    assert [one.tolist() for one in (*answer.own, *answer.precise)] == [[2, 2], [2, 2]]
+    x = torch.ones(2)
+    assert outcome(grown, None, {"x": x}) == [x]
+
+
+@pytest.mark.parametrize(
+    ("results", "got"),
+    [
+        (lambda x: [[x + 1, x + 2], x + 4], "result 1: float32 (3,), at [0]"),
+        (lambda x: [[x + 1, x + 5], x + 3], "result 0: float32 (3,), at [0]"),
+        (lambda x: [[x + 1], x + 3], "result 0: 1 tensors"),
+        (lambda x: [x + 3], "1 results"),
+    ],
+)
+def test_a_difference_says_which_result_it_is_in(results: Any, got: str) -> None:  # noqa: ANN401  a list of anything
+    x = torch.zeros(3)
+    answer = expected(parted, lambda: {"x": x})
+    found = answer.difference(results(x))
+    assert found is not None
+    assert found.got.startswith(got)
+    assert answer.difference([[x + 1, x + 2], x + 3]) is None
+
+
+def test_gradients_are_expected_in_both_dtypes() -> None:
+    grads = expected_gradients(tripled, lambda: {"x": torch.ones(2)}, [torch.tensor([1.0, 0.5])], ["x"])
+    own, precise = grads["x"]
+    assert (own.dtype, precise.dtype) == (torch.float32, torch.float64)
+    assert own.tolist() == precise.tolist() == [3, 1.5]
+
+
+def test_gradients_of_what_takes_no_float64_are_its_own() -> None:
+    own, precise = expected_gradients(narrow, lambda: {"x": torch.zeros(1)}, [torch.ones(1)], ["x"])["x"]
+    assert own is precise
+    assert own.tolist() == [1]

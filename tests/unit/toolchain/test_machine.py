@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import os
+import platform
+from typing import TYPE_CHECKING
+
+from opwright.toolchain.machine import this_machine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CPUINFO = """\
+processor\t: 0
+model name\t: A  Processor(R) 9000
+flags\t\t: fpu sse2 avx2 avx512f amx_tile fma
+
+processor\t: 1
+model name\t: A  Processor(R) 9000
+"""
+
+
+def test_a_machine_is_its_model_and_what_it_can_compute_with(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text(CPUINFO)
+    machine = this_machine(tmp_path / "cpuinfo")
+    assert machine.processor == "A Processor(R) 9000"
+    assert machine.instruction_sets == ("avx2", "fma", "avx512f", "amx_tile")
+    assert str(machine).startswith("A Processor(R) 9000, ")
+
+
+def test_a_machine_that_says_nothing_has_an_architecture(tmp_path: Path) -> None:
+    machine = this_machine(tmp_path / "nothing")
+    assert (machine.processor, machine.instruction_sets) == (platform.machine(), ())
+
+
+def test_this_machine_has_processors_and_memory_and_no_name() -> None:
+    machine = this_machine()
+    assert 1 <= machine.processors <= (os.cpu_count() or 1)
+    assert machine.memory_bytes > 2**28
+    assert machine.python == platform.python_version()
+    assert platform.node() not in str(machine).split()
