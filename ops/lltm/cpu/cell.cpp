@@ -72,13 +72,13 @@ class Lanes {
     std::unique_ptr<T, Free> numbers_;
 };
 
-// Where SmallStep is the faster one: the batch fills most of a vector, and the weights fit into a cache. Measured,
-// docs/lltm.md.
+// Where SmallStep is the faster one, measured (docs/lltm.md): the batch fills more than half of a vector, and no more
+// than two; a second one is worth it where threads share the work.
 template <class T>
-bool is_small(int64_t batch, int64_t state, int64_t depth) {
+bool is_small(int64_t batch, int64_t state) {
     const int64_t lanes = lanes_of(instruction_set(), sizeof(T));
-    return !std::is_same_v<T, BFloat16> && state % SmallStep<T>::tile == 0 && 2 * batch > lanes && batch <= 4 * lanes &&
-           3 * state * depth * static_cast<int64_t>(sizeof(T)) <= 1 << 20;
+    return !std::is_same_v<T, BFloat16> && state % SmallStep<T>::tile == 0 && 2 * batch > lanes &&
+           batch <= (torch::stable::get_num_threads() > 1 ? 2 : 1) * lanes;
 }
 
 // ---- One step ----
@@ -93,7 +93,7 @@ std::tuple<Tensor, Tensor, Tensor> step(const Sizes& sizes, const Tensor& input,
     Tensor new_h = torch::stable::new_empty(input, {batch, state});
     Tensor new_cell = torch::stable::new_empty(input, {batch, state});
     if constexpr (!std::is_same_v<T, BFloat16>) {
-        if (is_small<T>(batch, state, state + features)) {
+        if (is_small<T>(batch, state)) {
             const Tensor dense = row_major(weights);
             Tensor gates = keep_gates ? torch::stable::new_empty(input, {batch, 3 * state}) : Tensor();
             Lanes<T> given(state + features, batch);

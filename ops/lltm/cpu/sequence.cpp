@@ -31,10 +31,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const T
     Tensor outputs = torch::stable::new_empty(input, {steps, batch, state});
     Tensor new_cell = torch::stable::new_empty(input, {batch, state});
     Tensor cells = keep ? torch::stable::new_empty(input, {steps, batch, state}) : Tensor();
-    const RecurrentProduct<T> of_h(transposed(columns(weights, 0, state)), batch);
+    const RecurrentProduct<T> recurrent(transposed(columns(weights, 0, state)), sizes);
     for (int64_t at = 0; at < steps; ++at) {
         const int64_t row = at * batch;
-        of_h(products, row, at == 0 ? first_h : outputs, std::max<int64_t>(row - batch, 0), true);
+        recurrent.add(products, row, at == 0 ? first_h : outputs, std::max<int64_t>(row - batch, 0));
         const T* last_cell = at == 0 ? numbers_of<T>(first_cell)
                              : keep  ? numbers_of<T>(cells) + (row - batch) * state
                                      : numbers_of<T>(new_cell);
@@ -102,7 +102,7 @@ Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_0, cons
         Tensor to_cell = torch::stable::new_empty(input, {batch, state});
         const Rows<T> carried_h{numbers_of<T>(to_h), state, false};
         const Rows<T> carried_cell{numbers_of<T>(to_cell), state, false};
-        const RecurrentProduct<T> to_last_h(columns(weights, 0, state), batch);
+        const Tensor recurrent = columns(weights, 0, state);
         for (int64_t at = steps - 1; at >= 0; --at) {
             const bool is_last = at == steps - 1;
             const int64_t row = at * batch;
@@ -115,7 +115,7 @@ Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_0, cons
                                     memory_of<T>(to_cell),
                                     state},
                         batch, state);
-            if (at > 0) to_last_h(to_h, 0, to_products, row, false);
+            if (at > 0) multiply(to_h, rows(to_products, row, batch, 3 * state), recurrent);
         }
         const Tensor all = rows(to_products, 0, sizes.rows(), 3 * state);
         const Tensor first = rows(to_products, 0, batch, 3 * state);
@@ -143,7 +143,7 @@ Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_0, cons
         if (wanted[2]) to_bias = sum_of_rows<T>(to_products, sizes.rows(), 3 * state);
         if (wanted[3]) {
             to_old_h = torch::stable::empty_like(old_h);
-            multiply(to_old_h, first, columns(weights, 0, state));
+            multiply(to_old_h, first, recurrent);
         }
         return {to_input, to_weights, to_bias, to_old_h, wanted[4] ? to_cell : Tensor()};
     });

@@ -37,10 +37,12 @@ struct SmallProduct {
   private:
     template <class V, int vectors, class Count>
     [[gnu::always_inline]] void all_rows(std::int64_t column, Count count) const {
-        constexpr int tile = sizeof(typename V::Numbers) == 64 ? 8 : 4;  // as many sums as there are registers for
+        constexpr int most = sizeof(typename V::Numbers) == 64 ? 8 : 4;  // as many sums as there are registers for
         std::int64_t row = 0;
-        for (; row + tile <= rows; row += tile) some_rows<V, vectors, tile>(row, column, count);
-        for (; row < rows; ++row) some_rows<V, vectors, 1>(row, column, count);
+        for (; row + most <= rows; row += most) some_rows<V, vectors, most>(row, column, count);
+        if (row + 4 <= rows) some_rows<V, vectors, 4>(row, column, count), row += 4;
+        if (row + 2 <= rows) some_rows<V, vectors, 2>(row, column, count), row += 2;
+        if (row < rows) some_rows<V, vectors, 1>(row, column, count);
     }
 
     template <class V, int vectors, int tile, class Count>

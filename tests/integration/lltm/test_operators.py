@@ -30,13 +30,15 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def drawn(name: str, batch: int, features: int, state: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+def drawn(
+    name: str, batch: int, features: int, state: int, dtype: torch.dtype = torch.float32, *, steps: int = 3
+) -> list[Tensor]:
     generator = torch.Generator().manual_seed(batch + 100 * features + 10_000 * state)
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
 
-    shape = (batch, features) if name == "cell" else (3, batch, features)
+    shape = (batch, features) if name == "cell" else (steps, batch, features)
     weights = normal(3 * state, state + features) * max(state, 1) ** -0.5
     return [normal(*shape), weights, normal(3 * state), normal(batch, state), normal(batch, state)]
 
@@ -75,6 +77,14 @@ def test_every_size_and_dtype_gives_what_the_reference_gives(
 @pytest.mark.parametrize("size", [(16, 32, 128), (9, 5, 4), (65, 3, 8), (2, 7, 130), (48, 300, 256), (70, 9, 600)])
 def test_small_and_large_ways_meet(lltm: Loaded, name: str, size: tuple[int, int, int]) -> None:
     compare(lltm, name, drawn(name, *size))
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("size", [(16, 32, 128), (9, 5, 7), (7, 4, 20), (3, 4, 5), (33, 6, 20), (16, 3, 400)])
+def test_a_long_sequence_gives_what_the_reference_gives(
+    lltm: Loaded, size: tuple[int, int, int], dtype: torch.dtype
+) -> None:
+    compare(lltm, "sequence", drawn("sequence", *size, dtype, steps=30))
 
 
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -209,7 +219,7 @@ lltm = opwright.open(conftest.FOLDER)
 for name in ("cell", "sequence"):
     for size in ((16, 32, 128), (9, 5, 4), (5, 6, 7), (33, 3, 8)):
         for dtype in tests.TOLERANCES:
-            tests.compare(lltm, name, tests.drawn(name, *size, dtype))
+            tests.compare(lltm, name, tests.drawn(name, *size, dtype, steps=25))
 print("compared")
 """
 
