@@ -2,11 +2,11 @@
 
     python benchmarks/lltm.py [--threads 1 2] [--seconds 3] [--json FILE] [--only TEXT]
 
-One step of the cell, over sizes from the tutorial's own (batch 16, 32 features, state 128) on, in five ways: plain
-PyTorch, `torch.compile` of it, the tutorial's C++ (examples/lltm_extension, composed of ATen calls), the operator of
-ops/lltm, and the bare `addmm` that no implementation can do without. Gradients are those of the weights and the bias,
-as in training a first layer. Then a sequence of 128 steps: a Python loop over the plain cell, the operator, and
-`nn.LSTM` of the same sizes.
+One step of the cell, over sizes from the tutorial's own (batch 16, 32 features, state 128) on: plain PyTorch;
+`torch.compile` of it; the tutorial's C++, composed of ATen calls (examples/lltm_extension), once with every gradient
+computed, as the tutorial has it, and once with those that are wanted; the operator of ops/lltm; and the bare `addmm`
+that all of them are made around. Gradients are those of the weights and the bias, as in training a first layer. Then a
+sequence of 128 steps: a Python loop over the plain cell, the operator, and `nn.LSTM` of the same sizes.
 
 All rows of a table are timed in turn, round after round; printed are medians, and the medians of the rounds' ratios.
 Every result and every gradient is compared with plain PyTorch's before anything is timed.
@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -40,6 +41,7 @@ EXAMPLE = ROOT / "examples" / "lltm_extension"
 SIZES = [(16, 32, 128), (32, 64, 256), (64, 128, 512), (64, 256, 512), (128, 256, 1024), (256, 512, 1024)]
 STEPS = 128
 NATIVE, PLAIN, COMPILED, COMPOSED = "ops/lltm", "plain PyTorch", "torch.compile", "composed C++"
+AS_TAUGHT = "composed C++, all gradients"
 
 Cell = Callable[..., tuple[Tensor, Tensor]]
 
@@ -172,6 +174,13 @@ def _summed(call: Call, cell: Cell) -> Callable[[], Tensor]:
     return lambda: sum(result.sum() for result in call.run(cell))  # type: ignore[return-value]
 
 
+def _with_all_gradients(extension: Any) -> SimpleNamespace:  # noqa: ANN401  a module that was just built
+    """The extension, computing what nobody asked for too."""
+    return SimpleNamespace(
+        forward=extension.forward, backward=lambda *tensors: extension.backward(*tensors[:-1], [True] * 5)
+    )
+
+
 def show(console: Console, title: str, found: dict[str, dict[str, Timing]], baseline: str) -> None:
     """A table: for each row and direction the median, and how many times faster than the baseline it is."""
     table = Table(title=title, title_justify="left")
@@ -242,7 +251,8 @@ def main() -> None:
     asked = parser.parse_args()
     opwright.open(ROOT / "ops" / "lltm")
     extension = opwright.load("lltm_cpp", [str(EXAMPLE / "lltm.cpp")])
-    composed: Cell = runpy.run_path(str(EXAMPLE / "lltm.py"))["cell_of"](extension)
+    cell_of: Callable[[Any], Cell] = runpy.run_path(str(EXAMPLE / "lltm.py"))["cell_of"]
+    composed, as_taught = cell_of(extension), cell_of(_with_all_gradients(extension))
     native: Cell = torch.ops.lltm.cell.default
     console = Console(width=150)
     console.print(*(f"{name}: {fact}" for name, fact in machine_record().facts().items()), sep="; ")
@@ -256,7 +266,13 @@ def main() -> None:
                 # Compiled code is made for its sizes and for its number of threads.
                 torch.compiler.reset()
                 compiled = torch.compile(plain_cell, fullgraph=True, dynamic=False)
-                cells = {PLAIN: plain_cell, COMPILED: compiled, COMPOSED: composed, NATIVE: native}
+                cells = {
+                    PLAIN: plain_cell,
+                    COMPILED: compiled,
+                    AS_TAUGHT: as_taught,
+                    COMPOSED: composed,
+                    NATIVE: native,
+                }
                 call = Call.of(*size)
                 verify(call, cells, plain_cell)
                 tables[title] = timed(call, cells, asked.seconds, seeds=size == SIZES[0])
