@@ -1,0 +1,163 @@
+// Numbers on the GPU: how they lie in memory, what is computed with them, and the functions that make gates of them.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <torch/headeronly/core/TensorAccessor.h>
+#include <torch/headeronly/util/BFloat16.h>
+#include <torch/headeronly/util/Half.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+namespace lltm::gpu {
+
+// Half precision is for storing: what is computed with it in between would lose the last digits.
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// A matrix that is read, with any strides. Where its data is null it is all zeros.
+template <class T>
+using Matrix = torch::headeronly::HeaderOnlyGenericPackedTensorAccessor<const T, 2>;
+
+// One matrix after the other.
+template <class T>
+using Matrices = torch::headeronly::HeaderOnlyGenericPackedTensorAccessor<const T, 3>;
+
+// A gradient: rows, and a number that is added to all of them. That of a sum is one number, expanded, and has no rows.
+template <class T>
+struct Gradient {
+    Matrix<T> rows;
+    const T* everywhere;  // or null
+};
+
+template <class T>
+__device__ Wide<T> everywhere_of(const Gradient<T>& gradient) {
+    return gradient.everywhere == nullptr ? Wide<T>(0) : static_cast<Wide<T>>(*gradient.everywhere);
+}
+
+// ---- Several numbers at once ----
+
+// So many bytes does one instruction load or store, at most.
+constexpr int vector_bytes = 16;
+
+// Numbers as they are computed with.
+template <class T, int width>
+struct Numbers {
+    Wide<T> at[width];
+};
+
+// Numbers as they lie in memory, aligned so that one instruction moves them all. Nobody looks at single ones before all
+// that a thread needs is on its way: it would wait for each vector by itself.
+template <class T, int width>
+struct alignas(vector_bytes) Pack {
+    static_assert(sizeof(T) * width == vector_bytes);
+    std::uint32_t words[4];
+
+    __device__ Wide<T> operator[](int i) const {
+        if constexpr (sizeof(T) == 2) {
+            const auto bits = static_cast<std::uint16_t>(words[i / 2] >> 16 * (i % 2));
+            return static_cast<Wide<T>>(T(bits, T::from_bits()));
+        } else if constexpr (sizeof(T) == 4) {
+            return std::bit_cast<T>(words[i]);
+        } else {
+            return std::bit_cast<T>(std::uint64_t{words[2 * i + 1]} << 32 | words[2 * i]);
+        }
+    }
+};
+
+template <class T>
+struct Pack<T, 1> {
+    T number;
+
+    __device__ Wide<T> operator[](int /*i*/) const { return static_cast<Wide<T>>(number); }
+};
+
+template <int width, class T>
+__device__ Pack<T, width> load(const Matrix<T>& from, int64_t row, int64_t column) {
+    if (from.data() == nullptr) return {};
+    if constexpr (width == 1) {
+        return {from[row][column]};
+    } else {
+        return *reinterpret_cast<const Pack<T, width>*>(from[row].data() + column);
+    }
+}
+
+template <class T, int width>
+__device__ void store(T* into, const Numbers<T, width>& numbers) {
+    if constexpr (width == 1) {
+        *into = static_cast<T>(numbers.at[0]);
+    } else {
+        struct {
+            T at[width];
+        } narrow;
+#pragma unroll
+        for (int i = 0; i < width; ++i) narrow.at[i] = static_cast<T>(numbers.at[i]);
+        const auto words = std::bit_cast<uint4>(narrow);
+#if defined(__CUDA_ARCH__)
+        // Of an assignment the compiler may make an instruction for each number.
+        asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(into)), "r"(words.x),
+                     "r"(words.y), "r"(words.z), "r"(words.w)
+                     : "memory");
+#else
+        *reinterpret_cast<uint4*>(into) = words;
+#endif
+    }
+}
+
+// ---- Functions ----
+
+// a / b, within two units in the last place, for b up to 2^126 or infinite.
+template <class T>
+__host__ __device__ T quotient(T a, T b) {
+#if defined(__CUDA_ARCH__)
+    if constexpr (std::is_same_v<T, float>) return __fdividef(a, b);
+#endif
+    return a / b;
+}
+
+// As exact as those of PyTorch, but for a unit in the last place.
+template <class T>
+struct Functions {
+    __host__ __device__ static T sigmoid(T x) { return quotient(T(1), 1 + std::exp(-x)); }
+    __host__ __device__ static T tanh(T x) { return std::tanh(x); }
+    // x for x > 0, else exp(x) - 1
+    __host__ __device__ static T elu(T x) { return x > 0 ? x : std::expm1(x); }
+};
+
+// Exact to 16 bits, for what is stored in 11 or 8. The others would take longer than memory does with half as many
+// bytes.
+struct ShortFunctions {
+    __host__ __device__ static float sigmoid(float x) { return quotient(1.f, 1 + exp(-x)); }
+
+    __host__ __device__ static float tanh(float x) {
+        if (is_tiny(x)) return x * (1 - x * x * (1 / 3.f));
+        const float e = exp(-2 * std::fabs(x));  // at most 1: nothing overflows
+        return std::copysign(quotient(1 - e, 1 + e), x);
+    }
+
+    __host__ __device__ static float elu(float x) {
+        if (x > 0) return x;
+        return is_tiny(x) ? x * (1 + x * (0.5f + x * (1 / 6.f))) : exp(x) - 1;
+    }
+
+  private:
+    // Its exponential is so near to 1 that their difference would have few digits left. The series have enough of them.
+    __host__ __device__ static bool is_tiny(float x) { return std::fabs(x) < 1 / 16.f; }
+
+    __host__ __device__ static float exp(float x) {
+#if defined(__CUDA_ARCH__)
+        return __expf(x);
+#else
+        return std::exp(x);
+#endif
+    }
+};
+
+template <>
+struct Functions<torch::headeronly::Half> : ShortFunctions {};
+template <>
+struct Functions<torch::headeronly::BFloat16> : ShortFunctions {};
+
+}  // namespace lltm::gpu
