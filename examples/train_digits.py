@@ -288,6 +288,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.plot and asked.plot.suffix not in PICTURES:
         parser.error(f"argument --plot: {asked.plot} is none of {', '.join(PICTURES)}")
+    torch.set_num_threads(1)  # a step of this size is over before threads have met
     team = Team.joined()
     figures = train(team, asked.epochs)
     if team.size > 1:

@@ -2,6 +2,7 @@
 //
 // Every failure is one line on stderr and an exit code of its own.
 
+#include <ATen/Parallel.h>
 #include <torch/optim/sgd.h>
 #include <torch/script.h>
 
@@ -114,6 +115,7 @@ int main(int argc, char** argv) {
         if (argc < 3 || argc > 4) throw Failure(wrong_usage, std::string(usage));
         torch::jit::Module model = load_model(argv[1]);
         const Data data = load_data(argv[2]);
+        at::set_num_threads(1);  // a step of this size is over before threads have met
         std::cout << std::setprecision(std::numeric_limits<float>::max_digits10);
         train(model, data);
         if (argc == 4) save(model, argv[3]);

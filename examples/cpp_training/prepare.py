@@ -31,6 +31,7 @@ def main() -> None:
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
 
+    torch.set_num_threads(1)  # a step of this size is over before threads have met
     digits, _ = load()
     epochs = (batches(len(digits), BATCH, epoch) for epoch in itertools.count())
     order = torch.stack(list(itertools.islice(itertools.chain.from_iterable(epochs), asked.steps)))

@@ -24,8 +24,6 @@ pytestmark = pytest.mark.needs("cmake")
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "cpp_training"
-# Threads of several processes that wait for each other on two cores take longer than the work.
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 STEPS = 120
 
 
@@ -39,7 +37,7 @@ class Training:
         return subprocess.run(
             [self.folder / "build" / "train", *arguments],
             cwd=self.folder,
-            env={**ENVIRONMENT, **env},
+            env={**os.environ, **env},
             check=False,
             capture_output=True,
             text=True,
@@ -53,7 +51,7 @@ def training(build_once: BuildOnce, cmake: Cmake) -> Training:
         assert built.returncode == 0, built.stdout
         assert "warning" not in built.stdout
         command: list[str | Path] = [sys.executable, EXAMPLE / "prepare.py", folder, "--steps", str(STEPS)]
-        prepared = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        prepared = subprocess.run(command, capture_output=True, text=True, check=False)
         assert prepared.returncode == 0, prepared.stderr
         images, labels, batches, *settings = torch.load(folder / "data.pt")
         torch.save([images[:, :, :5], labels, batches, *settings], folder / "narrow.pt")
@@ -130,7 +128,7 @@ def test_bad_input_gets_one_line_and_an_exit_code(
 def test_losses_that_cannot_be_written_are_a_failure(training: Training) -> None:
     with Path("/dev/full").open("w") as full:
         command = [training.folder / "build" / "train", training.folder / "model.pt", training.folder / "data.pt"]
-        done = subprocess.run(command, env=ENVIRONMENT, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(command, check=False, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (5, "train: the losses cannot be written\n")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import runpy
 import subprocess
@@ -24,11 +23,9 @@ STEPS = 22  # of an epoch: 1437 images in batches of 64
 KERNELS = {"reference", "native"}
 
 
-def run(*arguments: str | Path, launcher: tuple[str, ...] = (), **env: str) -> subprocess.CompletedProcess[str]:
-    # Threads of several processes that wait for each other on two cores take longer than the work.
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", **env}
+def run(*arguments: str | Path, launcher: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *launcher, str(SCRIPT), *map(str, arguments)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,6 @@
 #include <torch/csrc/stable/ops.h>
 #include <torch/headeronly/core/Dispatch_v2.h>
 
-#include <cstdlib>
-
 #include "cuda/small_step.cuh"
 
 namespace torch::stable::accelerator {
@@ -27,16 +25,22 @@ inline AOTITorchError aoti_torch_get_current_cuda_stream(int32_t /*device_index*
 
 namespace lltm::gpu {
 
-// Whether steps of any size go the way of large ones, which needs no large ones to be seen.
-inline bool takes_the_large_way() {
-    return std::getenv("LLTM_LARGE_WAY") != nullptr;
-}
+inline bool is_large_forced = false;
 
 }  // namespace lltm::gpu
+
+// For the tests. Small sizes can go the way of large ones, and in fewer blocks than there would be.
+extern "C" __attribute__((visibility("default"))) unsigned launches() {
+    return cuda_on_host::launches;
+}
+extern "C" __attribute__((visibility("default"))) void force_large(bool large, bool few_blocks) {
+    lltm::gpu::is_large_forced = large;
+    cuda_on_host::most_columns = few_blocks ? 1 : ~0U;
+}
 
 #undef STD_CUDA_CHECK
 #define STD_CUDA_CHECK(call) OPWRIGHT_CHECK((call) == 0, "a launch of no blocks")
 #define DeviceGuard NoGuard
 #define CUDA CPU
-#define is_small(batch, state, depth) (!takes_the_large_way() && is_small(batch, state, depth))
+#define is_small(batch, state, depth) (!is_large_forced && is_small(batch, state, depth))
 #include "cuda.cu"

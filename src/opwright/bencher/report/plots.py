@@ -104,7 +104,9 @@ def _times(panel: Axes, cells: Sequence[Cell], rows: Sequence[RowName]) -> None:
     panel.xaxis.set_major_locator(LogLocator(base=2, numticks=4))
     panel.xaxis.set_major_formatter(FuncFormatter(lambda count, _: _short(of_bytes(count))))
     panel.xaxis.set_minor_locator(NullLocator())
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
     panel.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: _short(of_seconds(seconds))))
+    panel.yaxis.set_minor_locator(NullLocator())  # its labels would have no units
     panel.set_xlabel("bytes to read and write")
     panel.grid(visible=True, which="major", linewidth=0.6)
     panel.margins(x=0.08)

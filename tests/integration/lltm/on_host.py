@@ -1,0 +1,68 @@
+"""The CUDA source of ops/lltm as an operator library of its own, compiled for the CPU: see tests/packages/cuda_on_host."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.loader.open import Loaded
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "ops" / "lltm"
+HOST = ROOT / "tests" / "packages" / "cuda_on_host"
+NAME = "lltm_on_host"
+
+
+def write_library(folder: Path, *flags: str) -> Path:
+    """Writes the op.py of ops/lltm, with the CUDA source for the CPU as its only one; returns its folder."""
+    library = (
+        f"library = opwright.Library({NAME!r}, sources=[{str(HOST / 'lltm.cpp')!r}], "
+        f"include_dirs={[str(HOST), str(FOLDER)]!r}, "
+        f"cflags={['-O1', f'-Dlltm={NAME}', '-Wno-unknown-pragmas', *flags]!r}, ldflags={list(flags)!r})\n"
+    )
+    text, count = re.subn(r"library = opwright\.Library\(.*?\)\n", library, (FOLDER / "op.py").read_text(), count=1)
+    assert count == 1
+    folder.mkdir(exist_ok=True)
+    (folder / "op.py").write_text(text)
+    return folder
+
+
+@dataclass
+class OnHost:
+    """The library, loaded.
+
+    Attributes:
+        loaded: what `opwright.open` gave.
+    """
+
+    loaded: Loaded
+
+    def __post_init__(self) -> None:
+        self._functions = ctypes.CDLL(str(self.loaded.path))
+
+    def launches(self) -> int:
+        """How many kernels were launched since the library was loaded."""
+        return int(self._functions.launches())
+
+    @contextlib.contextmanager
+    def way(self, name: str) -> Iterator[None]:
+        """Within it, calls of any size go the `small`, the `large` or, with one column of blocks, the `narrow` way."""
+        self._functions.force_large(name != "small", name == "narrow")
+        try:
+            yield
+        finally:
+            self._functions.force_large(False, False)  # noqa: FBT003  it is C
+
+
+def open_library(folder: Path) -> OnHost:
+    """Builds the library in `folder` and loads it."""
+    return OnHost(opwright.open(write_library(folder)))
