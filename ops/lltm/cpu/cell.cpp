@@ -160,14 +160,14 @@ Gradients cell_with_gates_backward(const std::optional<Tensor>& grad_0, const st
         const Tensor new_cell = row_major(result_1);
         const Tensor gates = row_major(result_2);
         Tensor to_products = torch::stable::new_empty(input, {batch, 3 * state});
-        Tensor to_old_cell = torch::stable::new_empty(input, {batch, state});
+        Tensor to_old_cell = wanted[4] ? torch::stable::new_empty(input, {batch, state}) : Tensor();
         in_parallel(Backward<T>{{of_new_h.from(0), {}},
                                 {of_new_cell.from(0), {}},
                                 of_gates.from(0),
                                 numbers_of<T>(gates),
                                 numbers_of<T>(new_cell),
                                 memory_of<T>(to_products),
-                                memory_of<T>(to_old_cell),
+                                wanted[4] ? memory_of<T>(to_old_cell) : nullptr,
                                 state},
                     batch, state);
         Tensor to_input, to_weights, to_bias, to_old_h;
@@ -184,7 +184,7 @@ Gradients cell_with_gates_backward(const std::optional<Tensor>& grad_0, const st
             to_old_h = torch::stable::empty_like(old_h);
             multiply(to_old_h, to_products, columns(weights, 0, state));
         }
-        return {to_input, to_weights, to_bias, to_old_h, wanted[4] ? to_old_cell : Tensor()};
+        return {to_input, to_weights, to_bias, to_old_h, to_old_cell};
     });
 }
 

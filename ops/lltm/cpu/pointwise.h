@@ -87,7 +87,7 @@ struct Backward {
     const T* gates;
     const T* new_cell;
     T* to_products;
-    T* to_old_cell;
+    T* to_old_cell;  // null where nobody wants it
     std::int64_t state;
 
     template <int bytes>
@@ -117,7 +117,7 @@ struct Backward {
                 // For x <= 0 the candidate is exp(x) - 1, and its derivative exp(x).
                 V::store(to_products + gate + 2 * state, candidate > 0 ? of_candidate : of_candidate * (candidate + 1),
                          count);
-                V::store(to_old_cell + here, of_cell, count);
+                if (to_old_cell != nullptr) V::store(to_old_cell + here, of_cell, count);
             });
         }
     }
