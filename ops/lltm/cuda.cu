@@ -1,14 +1,14 @@
 // The operators of op.py on the GPU: matrix products by PyTorch, and what stands between them in kernels of their own.
 //
 // Nothing waits for the GPU, and all goes to the stream that PyTorch uses: a CUDA graph can hold a whole sequence.
-// Launches, where "product" is PyTorch's matrix product, and T are the steps:
+// How much is launched, for T steps; small sizes are those of small_step.cuh, and a product is PyTorch's:
 //
-//                      small (see small_step.cuh)     else
-//     cell             1                              2, and a product
-//     sequence         T                              T, and T + 1 products
+//                   small        else                           backward, with all gradients
+//     cell          1 kernel     2 kernels, 1 product           2 or 3 kernels, 3 products
+//     sequence      T kernels    T kernels, T + 1 products      T + 2 kernels, T + 2 products
 //
-// Backward, where all gradients are wanted: 2 or 3 and 3 products for `cell`; T + 2, and T + 2 products for `sequence`.
-// Where an argument lies in an order that matrix products do not take, or a gradient has to, there are copies.
+// Copies come with arguments in an order that products do not take, and with gradients that have to lie in such an
+// order.
 #include <opwright/op.h>
 
 #include "cuda/cell.cuh"

@@ -126,8 +126,8 @@ struct Functions {
     __host__ __device__ static T elu(T x) { return x > 0 ? x : std::expm1(x); }
 };
 
-// Exact to 16 bits, for what is stored in 11 or 8. The others would take longer than memory does with half as many
-// bytes.
+// Exact to 16 bits, for what is stored in 11 or 8. With half as many bytes to move, the others would be what takes
+// longest.
 struct ShortFunctions {
     __host__ __device__ static float sigmoid(float x) { return quotient(1.f, 1 + exp(-x)); }
 

@@ -5,7 +5,7 @@
 // memory.
 //
 // A kernel for a `width` above 1 moves so many numbers with one instruction. All that it touches has to be aligned for
-// that, and the state a multiple of it: see `fits` and the kernels' callers. For a width of 1 anything goes.
+// that, and the state a multiple of it (`fits_vectors` in tensors.cuh). For a width of 1 anything goes.
 #pragma once
 
 #include "numbers.cuh"
@@ -30,11 +30,11 @@ struct Step {
           h(Functions<T>::tanh(cell) * output) {}
 };
 
-// What one step is made from and where it goes. The matrices have a row for each of the batch, the bias too.
+// What one step is made from and where it goes.
 template <class T>
 struct Forward {
     Matrix<T> products[2];  // the gates are made of their sum
-    Matrix<T> bias;
+    Matrix<T> bias;         // one row
     Matrix<T> old_cell;
     T* new_h;
     T* new_cell;        // may be the memory of old_cell

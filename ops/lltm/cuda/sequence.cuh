@@ -27,7 +27,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const T
     Tensor cells = keep ? torch::stable::new_empty(input, {steps, batch, state}) : Tensor();
     Tensor gates = keep ? torch::stable::new_empty(input, {steps, batch, 3 * state}) : Tensor();
     const bool small = is_small(batch, state, state + features);
-    const int64_t depth = 3 * state;
+    const int64_t width = 3 * state;
     // What the input gives to the gates, for all steps at once; and what the state gives, step by step.
     Tensor of_input, of_state, recurrent;
     if (!small) {
@@ -35,7 +35,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const T
         of_input = keep ? gates : torch::stable::new_empty(input, {steps, batch, 3 * state});
         of_state = torch::stable::new_empty(input, {batch, 3 * state});
         recurrent = transposed(columns(dense, 0, state));
-        multiply(rows(of_input, 0, sizes.rows(), depth), rows(row_major(input), 0, sizes.rows(), features),
+        multiply(rows(of_input, 0, sizes.rows(), width), rows(row_major(input), 0, sizes.rows(), features),
                  transposed(columns(dense, state, features)));
     }
     const bool in_vectors = fits_vectors<T>(state, bias, old_cell);

@@ -23,7 +23,7 @@ struct SmallStep {
     Matrix<T> old_h;
     Matrix<T> input;
     Matrix<T> weights;
-    Matrix<T> bias;  // a row
+    Matrix<T> bias;  // one row
     Matrix<T> old_cell;
     T* new_h;           // not the memory of old_h: other blocks read that
     T* new_cell;        // may be the memory of old_cell

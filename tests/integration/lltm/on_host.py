@@ -1,4 +1,4 @@
-"""The CUDA source of ops/lltm as an operator library of its own, compiled for the CPU: see tests/packages/cuda_on_host."""
+"""The CUDA source of ops/lltm as a library of its own, compiled for the CPU by tests/packages/cuda_on_host."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class OnHost:
         try:
             yield
         finally:
-            self._functions.force_large(False, False)  # noqa: FBT003  it is C
+            self._functions.force_large(False, False)
 
 
 def open_library(folder: Path) -> OnHost:

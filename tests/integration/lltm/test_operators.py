@@ -43,10 +43,12 @@ def drawn(
     return [normal(*shape), weights, normal(3 * state), normal(batch, state), normal(batch, state)]
 
 
-def compare(lltm: Loaded, name: str, arguments: list[Tensor]) -> None:
+def compare(
+    lltm: Loaded, name: str, arguments: list[Tensor], tolerances: dict[torch.dtype, tuple[float, float]] = TOLERANCES
+) -> None:
     """The results and all gradients, with and without recording, against the reference."""
     op, reference = getattr(lltm.ops, name).default, lltm.library.ops[name].reference
-    rtol, atol = TOLERANCES[arguments[0].dtype]
+    rtol, atol = tolerances[arguments[0].dtype]
     found = []
     for call in (op, reference):
         inputs = [argument.detach().requires_grad_() for argument in arguments]

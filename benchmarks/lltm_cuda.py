@@ -1,0 +1,201 @@
+"""What does the native LLTM gain on a GPU, and how much of the memory's speed do its kernels reach?
+
+    python benchmarks/lltm_cuda.py [--seconds 3] [--json FILE]
+
+One step of the cell at the tutorial's size (batch 16, 32 features, state 128) and at a large one (1024, 512, 2048), in
+float32: plain PyTorch, `torch.compile` of it, and the operator of ops/lltm; forward without gradients and recorded, and
+backward to the weights and the bias. Each is timed twice: by the GPU's clock, and by the system's, to the GPU's end.
+
+Then the two kernels that pass over memory, forward and backward, in float32 and bfloat16: the bytes that they have to
+move, by the time that they take, beside a copy from device to device in the same process.
+
+Every result and gradient is compared with plain PyTorch's before anything is timed. Without a GPU, the library is
+compiled for one, and that is all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import runpy
+import statistics
+import sys
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch.profiler import ProfilerActivity, profile
+
+import opwright
+from opwright.bencher.machine import machine_record
+from opwright.bencher.stopping import SpreadRule
+from opwright.bencher.timer import Prepared, Row, Timing, measure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "ops" / "lltm"
+SIZES = [(16, 32, 128), (1024, 512, 2048)]
+# Large enough to fit no cache: a matrix of the state's size is 64 MiB in float32.
+PASSES = (8192, 256, 2048)
+PLAIN, COMPILED, NATIVE = "plain PyTorch", "torch.compile", "ops/lltm"
+
+
+def call_on_gpu(on_cpu: SimpleNamespace, *size: int) -> Any:  # noqa: ANN401  a `Call` of benchmarks/lltm.py
+    """The tensors of one call, on the GPU."""
+    tensors = vars(on_cpu.Call.of(*size)).items()
+    return on_cpu.Call(**{name: x.detach().cuda().requires_grad_(x.requires_grad) for name, x in tensors})
+
+
+def rows_of(call: Any, cells: dict[str, Any], direction: str) -> dict[str, Row]:  # noqa: ANN401  as above
+    """What is timed in a direction, by the names of the ways."""
+
+    def without_gradients(cell: Any) -> Callable[[], object]:  # noqa: ANN401  a function on five tensors
+        return torch.no_grad()(lambda: call.run(cell))
+
+    def recorded(cell: Any) -> Callable[[], object]:  # noqa: ANN401  as above
+        return lambda: call.run(cell)
+
+    if direction == "forward":
+        return {name: without_gradients(cell) for name, cell in cells.items()}
+    if direction == "forward, recorded":
+        return {name: recorded(cell) for name, cell in cells.items()}
+    return {name: Prepared(recorded(cell), call.gradients) for name, cell in cells.items()}
+
+
+def until_done(row: Row) -> Row:
+    """The same, and the wait for the GPU."""
+    if isinstance(row, Prepared):
+        return Prepared(_and_done(row.before), _and_done(row.call))
+    return _and_done(row)
+
+
+def _and_done(call: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*given: Any) -> Any:  # noqa: ANN401  whatever `call` takes and returns
+        result = call(*given)
+        torch.cuda.synchronize()
+        return result
+
+    return run
+
+
+def steps(on_cpu: SimpleNamespace, seconds: float) -> dict[str, dict[str, Timing]]:
+    """Each size, direction and clock, with every way."""
+    found = {}
+    for size in SIZES:
+        torch.compiler.reset()
+        compiled = torch.compile(on_cpu.plain_cell, fullgraph=True, dynamic=False)
+        cells = {PLAIN: on_cpu.plain_cell, COMPILED: compiled, NATIVE: torch.ops.lltm.cell.default}
+        call = call_on_gpu(on_cpu, *size)
+        on_cpu.verify(call, cells, on_cpu.plain_cell)
+        for direction in ("forward", "forward, recorded", "backward"):
+            title = "B {}, I {}, H {}: ".format(*size) + direction
+            rows = rows_of(call, cells, direction)
+            waited = {name: until_done(row) for name, row in rows.items()}
+            found[f"{title}, GPU"] = measure(rows, rule=SpreadRule(seconds), device="cuda")
+            found[f"{title}, wall"] = measure(waited, rule=SpreadRule(seconds))
+    return found
+
+
+def copied_per_second() -> float:
+    """Bytes of a copy from device to device, read and written, by the GPU's clock."""
+    source = torch.empty(2**30, dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    timing = measure({"copy": lambda: target.copy_(source)}, device="cuda")["copy"]
+    return 2 * source.nbytes / timing.median
+
+
+def kernel_seconds(name: str, call: Callable[[], object], repeats: int = 20) -> float:
+    """The median time of a kernel of ops/lltm within a call."""
+    call()
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+        for _ in range(repeats):
+            call()
+        torch.cuda.synchronize()
+    times = [event.device_time_total for event in seen.events() or () if f"lltm::gpu::{name}<" in event.name]
+    if not times:
+        sys.exit(f"the profiler saw no kernel {name}: it needs CUPTI, and the right to use it")
+    return float(statistics.median(times)) / 1e6
+
+
+def passes(on_cpu: SimpleNamespace, backward: Callable[..., Any]) -> dict[str, float]:
+    """Bytes per second of the two kernels: of what they have to read and write, each number once.
+
+    Args:
+        on_cpu: benchmarks/lltm.py.
+        backward: the reference of `cell_with_gates_backward`.
+    """
+    found = {}
+    batch, _, state = PASSES
+    for dtype, (rtol, atol) in {torch.float32: (1e-4, 1e-3), torch.bfloat16: (2e-2, 1e-1)}.items():
+        call = call_on_gpu(on_cpu, *PASSES)
+        *arguments, to_h, to_cell = (tensor.detach().to(dtype) for tensor in vars(call).values())
+        input, weights, _, h, _ = arguments  # noqa: A001  the operator's word
+        new_h, new_cell, gates = torch.ops.lltm.cell_with_gates(*arguments)
+        given = (to_h, to_cell, None, input, weights, h, new_cell, gates, [False, False, True, False, True])
+        expected = (*on_cpu.plain_cell(*arguments), *backward(*given))
+        results = (new_h, new_cell, *torch.ops.lltm.cell_with_gates_backward(*given))
+        for got, right in zip(results, expected, strict=True):
+            if right is not None:
+                torch.testing.assert_close(got, right, rtol=rtol, atol=atol * max(1.0, float(right.abs().max())))
+        bytes_of_matrix = batch * state * dtype.itemsize
+        calls = {
+            ("forward", 9): partial(torch.ops.lltm.cell_with_gates, *arguments),
+            ("backward", 10): partial(torch.ops.lltm.cell_with_gates_backward, *given),
+        }
+        for (name, matrices), run in calls.items():
+            label = f"kernel {name}, {str(dtype).removeprefix('torch.')}"
+            found[label] = matrices * bytes_of_matrix / kernel_seconds(name, run)
+    return found
+
+
+def table_of(times: dict[str, dict[str, Timing]], speeds: dict[str, float], copy: float) -> Table:
+    """All of it: medians, how many times faster than plain PyTorch, and parts of the speed of a copy."""
+    table = Table(title=torch.cuda.get_device_name(), title_justify="left")
+    for column in ("", PLAIN, COMPILED, NATIVE):
+        table.add_column(column, justify="left" if not column else "right")
+    for title, timings in times.items():
+        cells = [
+            f"{timings[name].median * 1e6:.1f} µs, {timings[PLAIN].ratio(timings[name]).median:.2f} x"
+            for name in (PLAIN, COMPILED, NATIVE)
+        ]
+        table.add_row(title, *cells)
+    table.add_row("copy from device to device", f"{copy / 1e9:.0f} GB/s", "", "")
+    for label, speed in speeds.items():
+        table.add_row(label, "", "", f"{speed / 1e9:.0f} GB/s, {100 * speed / copy:.0f} %")
+    return table
+
+
+def main() -> None:
+    """Compile; with a GPU compare, time, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--seconds", type=float, default=3.0, help="time for the rounds of each row of the table, at most"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
+    asked = parser.parse_args()
+    if not torch.cuda.is_available():
+        opwright.build(FOLDER, cuda=True)
+        print("CUDA: compiled, not run")
+        return
+    loaded = opwright.open(FOLDER)
+    on_cpu = SimpleNamespace(**runpy.run_path(str(ROOT / "benchmarks" / "lltm.py")))
+    console = Console(width=150)
+    console.print(*(f"{name}: {fact}" for name, fact in machine_record().facts().items()), sep="; ")
+    times = steps(on_cpu, asked.seconds)
+    speeds = passes(on_cpu, loaded.library.ops["cell_with_gates_backward"].reference)
+    copy = copied_per_second()
+    console.print(table_of(times, speeds, copy))
+    if asked.json:
+        raw = {title: {name: timing.times for name, timing in rows.items()} for title, rows in times.items()}
+        Path(asked.json).write_text(json.dumps({"seconds": raw, "bytes_per_second": {"copy": copy, **speeds}}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""The CUDA half of ops/lltm: compiled for every GPU wherever nvcc is, and run where a GPU is."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+import opwright
+from tests.integration.lltm.conftest import FOLDER
+from tests.integration.lltm.test_operators import LAYOUTS, TOLERANCES, compare, drawn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from opwright.loader.open import Loaded
+    from tests.integration.conftest import Dynamic
+
+ALL_TOLERANCES = {**TOLERANCES, torch.float16: (1e-2, 1e-2)}
+# As kernels are named in what nvcc makes: of one number, and of as many as 16 bytes hold.
+VARIANTS = ("IfLi1EE", "IfLi4EE", "IdLi1EE", "IdLi2EE")
+HALF_VARIANTS = tuple(f"IN3c10{name}ELi{width}EE" for name in ("4Half", "8BFloat16") for width in (1, 8))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The CUDA source alone: that of the CPU takes as long, and is compiled by others."""
+    folder = tmp_path_factory.mktemp("lltm_cuda")
+    source = f"sources=[{str(FOLDER / 'cuda.cu')!r}], include_dirs=[{str(FOLDER)!r}]"
+    text, count = re.subn(r"sources=\[.*?\]", source, (FOLDER / "op.py").read_text(), count=1)
+    assert count == 1
+    (folder / "op.py").write_text(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("TORCH_CUDA_ARCH_LIST", raising=False)
+        return opwright.build(folder, cuda=True)
+
+
+@pytest.mark.needs("nvcc")
+def test_it_is_compiled_for_the_gpus_in_use_and_for_later_ones(built: Path, dynamic: Dynamic) -> None:
+    assert "libtorch.so" in dynamic(built, "needed")
+    cuobjdump = shutil.which("cuobjdump") or shutil.which("cuobjdump", path="/usr/local/cuda/bin")
+    if cuobjdump:
+        elf, ptx = (
+            subprocess.check_output([cuobjdump, kind, built], text=True) for kind in ("--list-elf", "--list-ptx")
+        )
+        assert re.findall(r"sm_\d+", elf) == ["sm_80", "sm_90"]
+        assert re.findall(r"sm_\d+", ptx) == ["sm_90"]
+
+
+@pytest.mark.needs("nvcc")
+def test_every_dtype_has_its_kernels_and_one_that_moves_vectors(built: Path) -> None:
+    content = built.read_bytes()
+    for kernel in ("7forward", "8backward", "12side_by_side"):
+        for variant in (*VARIANTS, *HALF_VARIANTS):
+            assert f"_ZN4lltm3gpu{kernel}{variant}".encode() in content
+    for kernel in ("10small_step", "11sum_of_rows"):
+        for variant in ("IfEE", "IdEE", "IN3c104HalfEE", "IN3c108BFloat16EE"):
+            assert f"_ZN4lltm3gpu{kernel}{variant}".encode() in content
+
+
+@pytest.mark.needs("nvcc")
+def test_every_operator_has_a_cuda_kernel(built: Path) -> None:
+    # That each fits its schema is checked while it compiles.
+    names = re.findall(r'm\.impl\("(\w+)"', (FOLDER / "cuda.cu").read_text())
+    assert sorted(names) == sorted(opwright.spec.library_at(FOLDER).ops)
+    assert all(name.encode() + b"\0" in built.read_bytes() for name in names)
+
+
+@pytest.mark.needs("cuda", "nvcc")
+def test_every_runtime_passes_on_the_gpu() -> None:
+    report = opwright.check(FOLDER, devices=["cuda"])
+    assert report.passed, [(cell.op, cell.runtime, cell.failures) for cell in report.cells if cell.failures]
+
+
+def on_gpu(tensors: list[Tensor], index: int = 0) -> list[Tensor]:
+    return [tensor.to(f"cuda:{index}") for tensor in tensors]
+
+
+@pytest.mark.needs("cuda", "nvcc")
+@pytest.mark.parametrize("name", ["cell", "sequence"])
+@pytest.mark.parametrize("dtype", ALL_TOLERANCES, ids=str)
+def test_the_gpu_gives_what_the_reference_gives(lltm: Loaded, name: str, dtype: torch.dtype) -> None:
+    for size in ((0, 3, 4), (3, 2, 0), (9, 5, 8), (3, 4, 7), (16, 32, 128), (70, 9, 600), (300, 64, 256)):
+        compare(lltm, name, on_gpu(drawn(name, *size, dtype)), ALL_TOLERANCES)
+    for layout in LAYOUTS.values():
+        compare(lltm, name, [layout(tensor) for tensor in on_gpu(drawn(name, 70, 16, 264, dtype))], ALL_TOLERANCES)
+
+
+@pytest.mark.needs("cuda", "nvcc")
+@pytest.mark.parametrize("name", ["cell", "sequence"])
+def test_the_gpu_gives_what_the_cpu_gives(lltm: Loaded, name: str) -> None:
+    for size in ((16, 32, 128), (70, 9, 600)):
+        found = []
+        for arguments in (drawn(name, *size), on_gpu(drawn(name, *size))):
+            inputs = [argument.requires_grad_() for argument in arguments]
+            results = getattr(lltm.ops, name)(*inputs)
+            gradients = torch.autograd.grad(sum(result.sum() for result in results), inputs)
+            found.append([tensor.cpu() for tensor in (*results, *gradients)])
+        torch.testing.assert_close(*found, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.needs("cuda", "nvcc")
+@pytest.mark.parametrize("name", ["cell", "sequence"])
+def test_kernels_wait_for_their_arguments_on_the_stream_in_use(lltm: Loaded, name: str) -> None:
+    arguments = on_gpu(drawn(name, 300, 64, 256))
+    expected = getattr(lltm.ops, name)(*arguments)
+    late = [torch.zeros_like(argument) for argument in arguments]
+    torch.cuda.synchronize()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        torch.cuda._sleep(10**8)
+        for into, argument in zip(late, arguments, strict=True):
+            into.copy_(argument)
+        got = getattr(lltm.ops, name)(*late)
+    torch.cuda.synchronize()
+    torch.testing.assert_close(got, expected, rtol=0, atol=0)
+
+
+@pytest.mark.needs("cuda", "nvcc")
+@pytest.mark.parametrize("size", [(16, 32, 128), (70, 9, 600)])
+def test_a_cuda_graph_holds_a_sequence(lltm: Loaded, size: tuple[int, int, int]) -> None:
+    arguments = on_gpu(drawn("sequence", *size))
+    expected = lltm.ops.sequence(*arguments)  # cuBLAS makes its handle here, and not while it is recorded
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        got = lltm.ops.sequence(*arguments)
+    graph.replay()
+    torch.cuda.synchronize()
+    torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.needs("cuda", "nvcc")
+def test_the_gpu_of_the_arguments_is_the_one_that_works(lltm: Loaded) -> None:
+    if torch.cuda.device_count() < 2:
+        pytest.skip("one GPU")
+    arguments = on_gpu(drawn("cell", 16, 32, 128), index=1)
+    compare(lltm, "cell", arguments)
+    assert torch.cuda.current_device() == 0
+    with pytest.raises(RuntimeError, match="weights must be on the device of input, cuda:1, got cuda:0"):
+        lltm.ops.cell(arguments[0], arguments[1].to("cuda:0"), *arguments[2:])
+
+
+@pytest.mark.needs("cuda", "nvcc")
+def test_the_same_call_gives_the_same_gradients_to_the_last_bit(lltm: Loaded) -> None:
+    arguments = [argument.requires_grad_() for argument in on_gpu(drawn("sequence", 300, 64, 256))]
+    results = lltm.ops.sequence(*arguments)
+    loss = results[0].sum() + results[1].square().sum()
+    first, *others = (torch.autograd.grad(loss, arguments[2], retain_graph=True)[0] for _ in range(5))
+    assert all(torch.equal(first, other) for other in others)

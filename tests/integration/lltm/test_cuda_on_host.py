@@ -1,0 +1,241 @@
+"""The CUDA kernels and what launches them, run on the CPU: indices, tails, layouts, dtypes, meeting points, memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+from torch.nn import functional
+
+from opwright.checker import sanitize
+from tests.integration.lltm.on_host import ROOT, OnHost, open_library, write_library
+from tests.integration.lltm.test_operators import LAYOUTS, TOLERANCES, compare, drawn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+WAYS = ("small", "large", "narrow")
+ALL_TOLERANCES = {**TOLERANCES, torch.float16: (1e-2, 1e-2)}
+# Around the widths of vectors, warps and tiles; sizes that are a multiple of each, and such that are of none.
+SIZES = [(0, 3, 4), (3, 2, 0), (1, 1, 1), (9, 5, 8), (16, 32, 128), (40, 16, 24), (33, 8, 136), (70, 6, 20)]
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> OnHost:
+    return open_library(tmp_path_factory.mktemp("lltm_on_host"))
+
+
+@pytest.fixture(params=["cell", "sequence"])
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def compare_on(host: OnHost, name: str, arguments: list[Tensor]) -> None:
+    compare(host.loaded, name, arguments, ALL_TOLERANCES)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    name=st.sampled_from(["cell", "sequence"]),
+    way=st.sampled_from(WAYS),
+    batch=st.integers(0, 70),
+    features=st.integers(0, 40),
+    state=st.integers(0, 40) | st.sampled_from([64, 100, 128]),
+    dtype=st.sampled_from(list(ALL_TOLERANCES)),
+)
+def test_every_size_and_dtype_gives_what_the_reference_gives(
+    host: OnHost, name: str, way: str, batch: int, features: int, state: int, dtype: torch.dtype
+) -> None:
+    with host.way(way):
+        compare_on(host, name, drawn(name, batch, features, state, dtype))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_edges_of_vectors_and_blocks_are_right(host: OnHost, name: str, way: str) -> None:
+    with host.way(way):
+        for size in SIZES:
+            for dtype in ALL_TOLERANCES:
+                compare_on(host, name, drawn(name, *size, dtype))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("way", WAYS)
+def test_any_strides_are_taken(host: OnHost, name: str, way: str, layout: str) -> None:
+    with host.way(way):
+        for size in ((16, 12, 24), (5, 6, 7)):
+            for dtype in (torch.float32, torch.float16):
+                compare_on(host, name, [LAYOUTS[layout](argument) for argument in drawn(name, *size, dtype)])
+
+
+EXPANDED: dict[str, Callable[[Tensor], Tensor]] = {
+    "of a sum": Tensor.sum,
+    "of a sum of rows": lambda x: (x.sum(-1) * torch.arange(x.shape[-2])).sum(),
+    "of a sum of columns": lambda x: (x.sum(-2) * torch.arange(x.shape[-1])).sum(),
+}
+
+
+@pytest.mark.parametrize("expanded", EXPANDED)
+@pytest.mark.parametrize("size", [(6, 4, 8), (5, 3, 7)])
+def test_expanded_gradients_are_read_as_they_lie(
+    host: OnHost, name: str, size: tuple[int, int, int], expanded: str
+) -> None:
+    found = []
+    for call in (getattr(host.loaded.ops, name), host.loaded.library.ops[name].reference):
+        inputs = [argument.requires_grad_() for argument in drawn(name, *size, torch.float64)]
+        loss = sum(EXPANDED[expanded](result) for result in call(*inputs))
+        found.append(torch.autograd.grad(loss, inputs))  # type: ignore[arg-type]  # a tensor, for there are two results
+    torch.testing.assert_close(*found)
+
+
+def test_the_derivatives_are_those_of_finite_differences(host: OnHost, name: str) -> None:
+    arguments = [argument.requires_grad_() for argument in drawn(name, 2, 1, 2, torch.float64)]
+    op = getattr(host.loaded.ops, name)
+    with host.way("large"):
+        assert gradcheck(op, arguments)
+        assert gradgradcheck(op, arguments)
+
+
+@pytest.mark.parametrize("wanted", range(5))
+def test_a_single_gradient_is_that_of_all(host: OnHost, name: str, wanted: int) -> None:
+    arguments = drawn(name, 70, 8, 12)
+    op = getattr(host.loaded.ops, name)
+    every = [argument.detach().requires_grad_() for argument in arguments]
+    one = [argument.detach().requires_grad_(at == wanted) for at, argument in enumerate(arguments)]
+    expected = torch.autograd.grad(sum(result.sum() for result in op(*every)), every)[wanted]
+    (got,) = torch.autograd.grad(sum(result.sum() for result in op(*one)), one[wanted])
+    torch.testing.assert_close(got, expected)
+
+
+def test_what_is_not_wanted_is_not_computed(host: OnHost) -> None:
+    input, weights, bias, h, cell = drawn("cell", 4, 3, 8)  # noqa: A001  the operator's word
+    new_h, new_cell, gates = host.loaded.ops.cell_with_gates(input, weights, bias, h, cell)
+    given = (new_h, None, None, input, weights, h, new_cell, gates)
+    before = host.launches()
+    found = host.loaded.ops.cell_with_gates_backward(*given, [True, False, False, False, True])
+    assert [gradient is not None for gradient in found] == [True, False, False, False, True]
+    assert host.launches() == before + 1
+
+
+def counted(host: OnHost, call: Callable[[], object]) -> tuple[int, int]:
+    """How many kernels of the library, and how many products of PyTorch, a call takes."""
+    before = host.launches()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+        call()
+    return host.launches() - before, sum(event.name == "aten::mm" for event in seen.events())
+
+
+@pytest.mark.parametrize("batch", [16, 70])
+def test_launches_are_as_many_as_the_source_says(host: OnHost, name: str, batch: int) -> None:
+    steps = 1 if name == "cell" else 3
+    arguments = [argument.requires_grad_() for argument in drawn(name, batch, 4, 128)]
+    op = getattr(host.loaded.ops, name)
+    small, large = ((1, 0), (2, 1)) if name == "cell" else ((steps, 0), (steps, steps + 1))
+    with torch.no_grad():
+        assert counted(host, lambda: op(*arguments)) == small
+        with host.way("large"):
+            assert counted(host, lambda: op(*arguments)) == large
+    assert counted(host, lambda: op(*arguments)) == small
+    results = op(*arguments)
+    grads = [torch.ones_like(result) for result in results]
+    # A cell of few rows adds up the gradient of the bias on its way.
+    kernels = 2 + (batch > 32) if name == "cell" else steps + 2
+    backward = counted(host, lambda: torch.autograd.grad(results, arguments, grads))
+    assert backward == (kernels, steps + 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_functions_of_every_half_precision_number_are_right_to_the_last_digit(host: OnHost, dtype: torch.dtype) -> None:
+    # All but -0, which the sum that a gate is made of takes for 0.
+    x = torch.arange(1 - 2**15, 2**15, dtype=torch.int32).to(torch.int16).view(dtype)[:, None]
+    zeros, no_bias = torch.zeros_like(x), torch.zeros(3, dtype=dtype)
+    of_input = torch.tensor([[0.0, 1.0]] * 3, dtype=dtype)  # each gate is made of the input alone
+    _, _, gates = host.loaded.ops.cell_with_gates(x, of_input, no_bias, zeros, zeros)
+    new_h, _, _ = host.loaded.ops.cell_with_gates(zeros, of_input, no_bias, zeros, x)
+    wide = x.double()
+    for got, precise in (
+        (gates[:, 0:1], wide.sigmoid()),
+        (gates[:, 1:2], wide.sigmoid()),
+        (gates[:, 2:3], functional.elu(wide)),
+        (new_h, wide.tanh() / 2),
+    ):
+        expected = precise.to(dtype)
+        steps = (got.contiguous().view(torch.int16).int() - expected.view(torch.int16).int()).abs()
+        # What is computed is float32, whose smallest numbers a GPU may take for zero.
+        is_told = ~expected.isnan() & (precise.abs() > torch.finfo(torch.float32).tiny)
+        assert int(steps[is_told].max()) <= 1
+        assert bool((got.isnan() == expected.isnan()).all())
+
+
+def test_half_precision_is_lost_in_storing_alone(host: OnHost) -> None:
+    arguments = drawn("cell", 20, 300, 40, torch.float16)
+    new_h, new_cell = host.loaded.ops.cell(*arguments)
+    precise = host.loaded.library.ops["cell"].reference(*(argument.double() for argument in arguments))
+    torch.testing.assert_close((new_h, new_cell), tuple(x.half() for x in precise), rtol=2**-10, atol=1e-6)
+
+
+@pytest.mark.parametrize("special", [float("nan"), float("inf"), float("-inf")])
+def test_what_is_not_finite_goes_through(host: OnHost, name: str, special: float) -> None:
+    arguments = drawn(name, 4, 3, 8)
+    arguments[0].view(-1)[0] = special
+    arguments[4][2, 3] = special
+    for way in WAYS:
+        with host.way(way):
+            got = getattr(host.loaded.ops, name)(*arguments)
+        torch.testing.assert_close(got, host.loaded.library.ops[name].reference(*arguments), equal_nan=True)
+
+
+def test_a_library_of_cuda_kernels_says_what_is_wrong(host: OnHost, name: str) -> None:
+    arguments = drawn(name, 4, 3, 8)
+    wrong = {0: arguments[0].long(), 1: arguments[1][:, 1:], 2: arguments[2][None], 3: arguments[3][0]}
+    said = (
+        "input must be float32, float64, float16 or bfloat16, got int64: convert it with .to(torch.float32)",
+        "weights must have shape (24, 11), got (24, 10)",
+        "bias must have shape (24,), got (1, 24)",
+        "old_h must have 2 dimensions, got 1: shape (8,)",
+    )
+    before = host.launches()
+    for (at, argument), message in zip(wrong.items(), said, strict=True):
+        with pytest.raises(RuntimeError, match=re.escape(message)):
+            getattr(host.loaded.ops, name)(*arguments[:at], argument, *arguments[at + 1 :])
+    assert host.launches() == before
+
+
+SWEEP = """
+import sys
+from pathlib import Path
+import torch
+sys.path.insert(0, sys.argv[1])
+from tests.integration.lltm import on_host, test_cuda_on_host as tests
+host = on_host.OnHost(on_host.opwright.open(Path(sys.argv[2])))
+for name in ("cell", "sequence"):
+    for way in tests.WAYS:
+        with host.way(way):
+            for dtype in (torch.float32, torch.float16):
+                for size in ((3, 4, 7), (20, 16, 24), (40, 2, 9)):
+                    given = tests.drawn(name, *size, dtype)
+                    tests.compare_on(host, name, given)
+                    tests.compare_on(host, name, [tests.LAYOUTS["with an offset"](argument) for argument in given])
+print("compared")
+"""
+
+
+def test_kernels_touch_no_memory_but_their_own(tmp_path: Path) -> None:
+    flags = ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+    ran = subprocess.run(
+        [sys.executable, "-c", SWEEP, str(ROOT), str(write_library(tmp_path, *flags))],
+        env={**os.environ, **sanitize.environment(("address", "undefined"))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stdout == "compared\n", ran.stderr[-4000:]
