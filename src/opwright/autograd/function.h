@@ -198,9 +198,9 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
             std::size_t element = 0;
             if (at < results.size() && (!places[at].is_list || !results[at].toListRef().empty())) {
                 const std::size_t given = places[at].is_list ? results[at].toListRef().size() : 1;
-                TORCH_CHECK(given == is_there.size(), gradient.backward.name, " gave ", given, " gradients for argument ",
-                            gradient.differentiable[at], " of ", gradient.op, ", a list of ", is_there.size(),
-                            ": give one for each element, or an empty list for none");
+                TORCH_CHECK(given == is_there.size(), gradient.backward.name, " gave ", given,
+                            " gradients for argument ", gradient.differentiable[at], " of ", gradient.op,
+                            ", a list of ", is_there.size(), ": give one for each element, or an empty list for none");
                 for_each_tensor(results[at], [&](const at::Tensor& grad) {
                     TORCH_CHECK(grad.defined() || !places[at].is_list, gradient.backward.name,
                                 " gave an undefined tensor in a list, which Python cannot hold: give zeros, or an "

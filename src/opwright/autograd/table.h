@@ -41,9 +41,10 @@ class Handle {
     std::optional<c10::OperatorHandle> found_;
 };
 
-// One line of `opwright_gradients()`: "mine::scale mine::scale mine::scale_backward 0,2 0,1,r0 1", that is the operator,
-// the one that is called in its place (mostly itself), the backward of that one, its differentiable arguments, what it
-// saves ("-" for nothing), and whether the backward is told what is wanted. Graphs point to it, so it is never destroyed.
+// One line of `opwright_gradients()`: "mine::scale mine::scale mine::scale_backward 0,2 0,1,r0 1", that is the
+// operator, the one that is called in its place (mostly itself), the backward of that one, its differentiable
+// arguments, what it saves ("-" for nothing), and whether the backward is told what is wanted. Graphs point to it, so
+// it is never destroyed.
 struct Gradient {
     std::string op;
     Handle forward;
