@@ -9,12 +9,14 @@ that all of them are made around. Gradients are those of the weights and the bia
 sequence of 128 steps: a Python loop over the plain cell, the operator, and `nn.LSTM` of the same sizes.
 
 All rows of a table are timed in turn, round after round; printed are medians, and the medians of the rounds' ratios.
-Every result and every gradient is compared with plain PyTorch's before anything is timed.
+Every result and every gradient is compared with plain PyTorch's before anything is timed. Memory that is freed is kept
+for the next call.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import runpy
 import sys
@@ -181,6 +183,19 @@ def _with_all_gradients(extension: Any) -> SimpleNamespace:  # noqa: ANN401  a m
     )
 
 
+def _keep_memory() -> None:
+    """Let glibc keep memory that is freed, for all rows alike.
+
+    By itself it gives large tensors back to the system, now and then, and to fetch those of a gradient again takes as
+    long as its arithmetic: which row that hits is chance.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        trim_threshold, mmap_threshold = -1, -3
+        libc.mallopt(trim_threshold, 2**31 - 1)
+        libc.mallopt(mmap_threshold, 2**30)
+
+
 def show(console: Console, title: str, found: dict[str, dict[str, Timing]], baseline: str) -> None:
     """A table: for each row and direction the median, and how many times faster than the baseline it is."""
     table = Table(title=title, title_justify="left")
@@ -249,6 +264,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only tables whose title holds this, such as 'state 128'")
     parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
     asked = parser.parse_args()
+    _keep_memory()
     opwright.open(ROOT / "ops" / "lltm")
     extension = opwright.load("lltm_cpp", [str(EXAMPLE / "lltm.cpp")])
     cell_of: Callable[[Any], Cell] = runpy.run_path(str(EXAMPLE / "lltm.py"))["cell_of"]

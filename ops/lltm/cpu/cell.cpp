@@ -44,30 +44,34 @@ Tensor side_by_side(const Tensor& left, const Tensor& right) {
 
 // ---- Small steps ----
 
-// Rows turned into columns, for the lanes of SmallStep: (depth, batch), with zeros up to a whole vector.
+// [left right] with its rows turned into columns, for the lanes of SmallStep: zeros follow up to a whole vector.
 template <class T>
 class Lanes {
   public:
-    Lanes(int64_t depth, int64_t batch)
-        : stride_((batch + widest - 1) / widest * widest),
-          numbers_(static_cast<T*>(::operator new(depth * stride_ * sizeof(T), std::align_val_t(64)))) {
-        if (stride_ > batch) std::memset(numbers_.get(), 0, depth * stride_ * sizeof(T));
-    }
-
-    void take(int64_t first, const T* from, int64_t batch, int64_t width) {
-        for (int64_t column = 0; column < width; ++column)
-            for (int64_t row = 0; row < batch; ++row)
-                numbers_.get()[(first + column) * stride_ + row] = from[row * width + column];
+    Lanes(const Tensor& left, const Tensor& right)
+        : stride_((left.size(0) + widest - 1) / widest * widest),
+          numbers_(static_cast<T*>(
+              ::operator new((left.size(1) + right.size(1)) * stride_ * sizeof(T), std::align_val_t(alignment)))) {
+        take(left, 0);
+        take(right, left.size(1));
     }
 
     const T* numbers() const { return numbers_.get(); }
     int64_t stride() const { return stride_; }
 
   private:
-    static constexpr int64_t widest = 64 / sizeof(T);
+    static constexpr std::size_t alignment = 64;
+    static constexpr int64_t widest = alignment / sizeof(T);
     struct Free {
-        void operator()(T* numbers) const { ::operator delete(numbers, std::align_val_t(64)); }
+        void operator()(T* numbers) const { ::operator delete(numbers, std::align_val_t(alignment)); }
     };
+
+    void take(const Tensor& part, int64_t first) {
+        const Tensor dense = row_major(part);
+        const int64_t width = part.size(1);
+        run(Turn<T>{numbers_of<T>(dense), numbers_.get() + first * stride_, width, stride_, part.size(0)}, 0, width);
+    }
+
     int64_t stride_;
     std::unique_ptr<T, Free> numbers_;
 };
@@ -96,9 +100,7 @@ std::tuple<Tensor, Tensor, Tensor> step(const Sizes& sizes, const Tensor& input,
         if (is_small<T>(batch, state)) {
             const Tensor dense = row_major(weights);
             Tensor gates = keep_gates ? torch::stable::new_empty(input, {batch, 3 * state}) : Tensor();
-            Lanes<T> given(state + features, batch);
-            given.take(0, numbers_of<T>(row_major(old_h)), batch, state);
-            given.take(state, numbers_of<T>(row_major(input)), batch, features);
+            const Lanes<T> given(old_h, input);
             const SmallStep<T> job{.weights = numbers_of<T>(dense),
                                    .given = given.numbers(),
                                    .bias = numbers_of<T>(biases),

@@ -13,6 +13,35 @@
 
 namespace lltm {
 
+// Rows turned into columns: into[column * stride + row] = from[row * width + column], over columns.
+template <class T>
+struct Turn {
+    const T* from;
+    T* into;
+    std::int64_t width;
+    std::int64_t stride;  // whole vectors: `into` is written up to the end of the last one
+    std::int64_t rows;
+
+    template <int bytes>
+    [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
+        using V = Vector<T, bytes>;
+        std::int64_t column = begin;
+        for (; column + 4 <= end; column += 4) {
+            for (std::int64_t row = 0; row < rows; row += V::lanes) {
+                typename V::FourColumns fetched;
+                fetched.fetch(from + row * width + column, width, std::min<std::int64_t>(V::lanes, rows - row));
+                typename V::Numbers columns[4];
+                fetched.read(columns);
+#pragma GCC unroll 4
+                for (int i = 0; i < 4; ++i) V::store(into + (column + i) * stride + row, columns[i]);
+            }
+        }
+        for (; column < end; ++column)
+            for (std::int64_t row = 0; row < stride; ++row)
+                into[column * stride + row] = row < rows ? from[row * width + column] : T(0);
+    }
+};
+
 // One step over elements of the state. Where nobody wants the gates they are null.
 template <class T>
 struct SmallStep {
