@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from rich.errors import LiveError
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Column
-
 from opwright.bencher.report.digest import spread_words, time_words
+from opwright.report.live import LiveBar
 from opwright.report.words import printable
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from rich.console import Console
-    from typing_extensions import Self
 
     from opwright.bencher.result import Cell
 
 _REFRESH_S = 0.2
 
 
-class BenchProgress:
+class BenchProgress(LiveBar):
     """The progress of one bench.
 
     On a terminal it is a bar of the sizes that are done, with the cell that is being timed, gone at the end. Elsewhere
@@ -38,33 +31,8 @@ class BenchProgress:
     """
 
     def __init__(self, namespace: str, console: Console, *, verbose: bool = False) -> None:
-        self._namespace = namespace
-        self._console = console
-        self._verbose = verbose
-        self._live = Progress(
-            TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            expand=True,
-            auto_refresh=False,
-            disable=verbose or not console.is_interactive,
-        )
-        self._bar = self._live.add_task(namespace, total=None)
+        super().__init__(namespace, console, verbose=verbose, draws_itself=False)
         self._drawn = 0.0
-
-    def __enter__(self) -> Self:
-        # Only one live display can be on a console; a caller's own wins.
-        with contextlib.suppress(LiveError):
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.stop()
 
     def start(self, sizes: int | None) -> None:
         """Say how many sizes there are; None where nobody knows."""

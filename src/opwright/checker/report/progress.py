@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from typing import TYPE_CHECKING
 
-from rich.errors import LiveError
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Column
-
+from opwright.report.live import LiveBar
 from opwright.report.words import duration, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
     from rich.console import Console
     from rich.progress import TaskID
-    from typing_extensions import Self
 
     from opwright.checker.verdict import Cell
 
     CellName = tuple[str, str, str]  # operator, runtime, device
 
 
-class CheckProgress:
+class CheckProgress(LiveBar):
     """The progress of one check.
 
     On a terminal it is a bar of the cells that are done and a line for each that runs, gone at the end. Elsewhere
@@ -38,35 +32,11 @@ class CheckProgress:
     """
 
     def __init__(self, namespace: str, console: Console, *, verbose: bool = False) -> None:
-        self._namespace = namespace
-        self._console = console
-        self._verbose = verbose
-        self._live = Progress(
-            TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            expand=True,
-            disable=verbose or not console.is_interactive,
-        )
-        self._bar = self._live.add_task(namespace, total=None)
+        super().__init__(namespace, console, verbose=verbose)
         self._failed = 0
         self._widths = (1, 1, 0)  # of operators, runtimes and devices
         self._running: dict[CellName, TaskID] = {}
         self._of_thread: dict[int, CellName] = {}
-
-    def __enter__(self) -> Self:
-        # Only one live display can be on a console; a caller's own wins.
-        with contextlib.suppress(LiveError):
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.stop()
 
     def start(self, cells: Sequence[CellName]) -> None:
         """Say which cells there are: the operator, the runtime and the device of each."""

@@ -1,0 +1,55 @@
+"""A bar of what is done, for as long as it takes, where somebody looks."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from rich.errors import LiveError
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.console import Console
+    from typing_extensions import Self
+
+
+class LiveBar:
+    """A bar on a terminal, gone at the end; nothing elsewhere, and nothing where each step is printed as a line.
+
+    Args:
+        namespace: the library that it is about, which is what the bar is called.
+        console: where it is shown.
+        verbose: print lines instead.
+        draws_itself: whether a thread redraws it; else it is redrawn when it is told to.
+    """
+
+    def __init__(self, namespace: str, console: Console, *, verbose: bool = False, draws_itself: bool = True) -> None:
+        self._namespace = namespace
+        self._console = console
+        self._verbose = verbose
+        self._live = Progress(
+            TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            expand=True,
+            auto_refresh=draws_itself,
+            disable=verbose or not console.is_interactive,
+        )
+        self._bar = self._live.add_task(namespace, total=None)
+
+    def __enter__(self) -> Self:
+        # Only one live display can be on a console; a caller's own wins.
+        with contextlib.suppress(LiveError):
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
