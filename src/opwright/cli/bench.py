@@ -8,26 +8,15 @@ from typing import Annotated
 import typer
 
 from opwright.bencher.result import DIRECTIONS
-from opwright.cli.choice import some_of
+from opwright.cli.choice import DevicesOption, LibraryArgument, OpsOption, some_of
 from opwright.cli.output import JsonOption, stderr, stdout, write_json, write_text
-from opwright.toolchain.devices import DEVICES
 
 
 def bench(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="The folder of an op.py, or the file.")],
+    path: LibraryArgument,
     *,
-    op: Annotated[
-        list[str] | None, typer.Option("--op", metavar="NAME", help="Only this operator; may be given several times.")
-    ] = None,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--device",
-            metavar="NAME",
-            help=f"Only this device: {' or '.join(DEVICES)}.",
-            callback=some_of(DEVICES),
-        ),
-    ] = None,
+    op: OpsOption = None,
+    device: DevicesOption = None,
     threads: Annotated[
         list[int] | None,
         typer.Option("--threads", metavar="N", min=1, help="So many threads on the CPU; several times: one by one."),

@@ -9,12 +9,13 @@ import typer
 
 from opwright.builder.compile import copy_to
 from opwright.builder.library import build_library
+from opwright.cli.choice import LibraryArgument
 from opwright.cli.output import JsonOption, stderr, stdout, write_json
 from opwright.spec import library_at
 
 
 def build(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="The folder of an op.py, or the file.")],
+    path: LibraryArgument,
     *,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Copy the shared object to FILE.")

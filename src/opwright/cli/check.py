@@ -12,9 +12,8 @@ from opwright.checker.check import check as check_library
 from opwright.checker.report.progress import CheckProgress
 from opwright.checker.report.terminal import show
 from opwright.checker.sanitize import SANITIZERS
-from opwright.cli.choice import some_of
+from opwright.cli.choice import DevicesOption, LibraryArgument, OpsOption, some_of
 from opwright.cli.output import JsonOption, stderr, stdout, write_json, write_text
-from opwright.toolchain.devices import DEVICES
 
 
 def _listed(given: str) -> list[str]:
@@ -22,11 +21,9 @@ def _listed(given: str) -> list[str]:
 
 
 def check(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="The folder of an op.py, or the file.")],
+    path: LibraryArgument,
     *,
-    op: Annotated[
-        list[str] | None, typer.Option("--op", metavar="NAME", help="Only this operator; may be given several times.")
-    ] = None,
+    op: OpsOption = None,
     runtime: Annotated[
         list[str] | None,
         typer.Option(
@@ -36,15 +33,7 @@ def check(
             callback=some_of(RUNTIMES),
         ),
     ] = None,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--device",
-            metavar="NAME",
-            help=f"Only this device: {' or '.join(DEVICES)}.",
-            callback=some_of(DEVICES),
-        ),
-    ] = None,
+    device: DevicesOption = None,
     seed: Annotated[int, typer.Option("--seed", help="What the random inputs are made from.")] = 0,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer cases, and only what compiles nothing: seconds, not minutes.")

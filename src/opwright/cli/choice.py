@@ -1,10 +1,13 @@
-"""Options that take some of the names that there are."""
+"""What several verbs take: a library, and which of its operators and devices."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from opwright.toolchain.devices import DEVICES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,3 +24,15 @@ def some_of(known: Sequence[str]) -> Callable[[list[str] | None], list[str] | No
         return given
 
     return checked
+
+
+LibraryArgument = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of an op.py, or the file.")]
+OpsOption = Annotated[
+    list[str] | None, typer.Option("--op", metavar="NAME", help="Only this operator; may be given several times.")
+]
+DevicesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--device", metavar="NAME", help=f"Only this device: {' or '.join(DEVICES)}.", callback=some_of(DEVICES)
+    ),
+]
