@@ -93,14 +93,17 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "transposed": lambda x: x.mT.contiguous().mT if x.dim() > 1 else x,
     "every second": lambda x: torch.stack([x, x], dim=-1)[..., 0],
     "with an offset": lambda x: torch.cat([x.flatten()[:3], x.flatten()])[3:].view(x.shape),
-    "reversed rows": lambda x: x.flip(0).flip(0)[::1],
+    "rows apart": lambda x: torch.cat([x, x], dim=-1)[..., : x.shape[-1]],
+    "expanded": lambda x: x[..., :1].expand_as(x),
 }
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("size", [(16, 12, 20), (5, 6, 7)])
 def test_any_strides_are_taken(lltm: Loaded, name: str, size: tuple[int, int, int], layout: str) -> None:
-    compare(lltm, name, [LAYOUTS[layout](argument) for argument in drawn(name, *size)])
+    arguments = [LAYOUTS[layout](argument) for argument in drawn(name, *size)]
+    assert not all(argument.is_contiguous() and argument.storage_offset() == 0 for argument in arguments)
+    compare(lltm, name, arguments)
 
 
 def test_the_derivatives_are_those_of_finite_differences(lltm: Loaded, name: str) -> None:
