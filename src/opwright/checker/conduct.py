@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import math
-import threading
+import functools
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from opwright.checker.callers import at_once
 from opwright.checker.kinds import Kind
 from opwright.checker.memory import bytes_in_use
 from opwright.checker.poison import poisoned
@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
 
 _CALLERS = 4
-_CALLS_EACH = 60
+# Of threads that are started anew: the system may have some of a group wait for each other all the time.
+_GROUPS = 3
+_GROUP_SECONDS = 0.4
+_LEAST_GROUP_SECONDS = 0.1
+_CALLS_EACH = 60  # in a group
+_CALLS_IN_A_ROW = 10
+_BYTES_IN_A_ROW = 2**26
+_SECONDS_IN_A_ROW = 0.02
 _SECONDS = 1.0
 _REPEATED = 20
 _LEAK_CALLS = 400
@@ -160,41 +167,39 @@ def _check_thread_counts(subject: Subject, recorder: Recorder, case: Case) -> No
 
 def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
     """Each caller has numbers of its own: what they share would mix them up."""
+    started = time.process_time()
     try:
         inputs = [_shifted(case.fresh(), at) for at in range(_CALLERS)]
         alone = [_copies(subject.call(pytree.tree_map_only(Tensor, Tensor.clone, given))) for given in inputs]
     except Exception:  # noqa: BLE001  the operator refuses other numbers: nothing to compare
         return
-    found: list[str] = []
-    made = [0] * _CALLERS
-    barrier = threading.Barrier(_CALLERS)
-    until = time.monotonic() + _SECONDS
-    # A sanitizer sees two callers only while both are inside, so it is given all the time; for the others, whoever is
-    # done first goes on until the last one is, or a busy machine would let them call one after the other.
-    enough = math.inf if subject.options.alone else _CALLS_EACH
+    once = (time.process_time() - started) / _CALLERS
+    nbytes = sum(tensor.nbytes for tensor in pytree.tree_leaves((inputs[0], alone[0])) if isinstance(tensor, Tensor))
+    in_a_row = max(1, min(_CALLS_IN_A_ROW, _BYTES_IN_A_ROW // max(nbytes, 1), int(_SECONDS_IN_A_ROW / once)))
 
-    def call(at: int) -> None:
-        barrier.wait()
-        while not found and min(made) < enough and time.monotonic() < until:
-            try:
-                results = subject.call(pytree.tree_map_only(Tensor, Tensor.clone, inputs[at]))
-            except Exception as error:  # noqa: BLE001  alone it raised nothing
-                found.append(first_line(error))
-                return
-            if (changed := _difference(results, alone[at])) is not None:
-                found.append(changed)
-            made[at] += 1
+    def several(at: int) -> str | None:
+        # One after the other, compared later: the more of its time a caller is inside, the more of them meet there.
+        given = [pytree.tree_map_only(Tensor, Tensor.clone, inputs[at]) for _ in range(in_a_row)]
+        try:
+            results = [subject.call(arguments) for arguments in given]
+        except Exception as error:  # noqa: BLE001  alone it raised nothing
+            return first_line(error)
+        return next(filter(None, (_difference(result, alone[at]) for result in results)), None)
 
-    callers = [threading.Thread(target=call, args=(at,)) for at in range(_CALLERS)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    if found:
-        code = f"# from {_CALLERS} threads at once, each with numbers of its own:\n{subject.code(case)}"
-        recorder.fail(Failure(Kind.RACE, case.name, code, found[0], "what the same call gives alone"))
-    else:
+    callers = [functools.partial(several, at) for at in range(_CALLERS)]
+    # A sanitizer sees two callers only while both are inside: it gets all the time.
+    least_s = _GROUP_SECONDS if subject.options.alone else _LEAST_GROUP_SECONDS
+    with threads(1):  # in each of them: what they would wait for their own threads, they are not in the operator
+        groups = (
+            at_once(callers, times=-(-_CALLS_EACH // in_a_row), least_s=least_s, most_s=_GROUP_SECONDS)
+            for _ in range(_GROUPS)
+        )
+        found = next(filter(None, groups), None)
+    if found is None:
         recorder.ok()
+    else:
+        code = f"# from {_CALLERS} threads at once, each with numbers of its own:\n{subject.code(case)}"
+        recorder.fail(Failure(Kind.RACE, case.name, code, found, "what the same call gives alone"))
 
 
 @contextlib.contextmanager
@@ -257,10 +262,8 @@ def _difference(results: list[Any], before: list[Any], *, exactly: bool = True) 
 
 
 def _same(result: Tensor, earlier: Tensor) -> bool:
-    if result.is_floating_point() or result.is_complex():
-        return (
-            result.shape == earlier.shape
-            and bool(torch.equal(result.isnan(), earlier.isnan()))
-            and bool(torch.equal(result.nan_to_num(), earlier.nan_to_num()))
-        )
-    return torch.equal(result, earlier)
+    if torch.equal(result, earlier):
+        return True
+    if result.shape != earlier.shape or not (result.is_floating_point() or result.is_complex()):
+        return False
+    return bool(((result == earlier) | (result.isnan() & earlier.isnan())).all())

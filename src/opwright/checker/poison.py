@@ -17,14 +17,15 @@ def poisoned(*, on: bool = True) -> Iterator[None]:
     """Within it, every fresh tensor, also one that native code makes, is filled with NaN or the largest integer."""
     # A module whose class has the setting for a property, which a type checker cannot see.
     settings: Any = torch.utils.deterministic
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    mode = torch.get_deterministic_debug_mode()
     fill = settings.fill_uninitialized_memory
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # operators that are not deterministic warn, and are not meant
-        torch.use_deterministic_algorithms(on, warn_only=True)
+        # Not torch.use_deterministic_algorithms: that imports the compiler, to set it too, and takes most of a second.
+        torch.set_deterministic_debug_mode("warn" if on else "default")
         settings.fill_uninitialized_memory = on
         try:
             yield
         finally:
-            torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+            torch.set_deterministic_debug_mode(mode)
             settings.fill_uninitialized_memory = fill

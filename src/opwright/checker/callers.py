@@ -1,0 +1,47 @@
+"""Callers in several threads, each of whom does the same over and over while the others do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def at_once(callers: Sequence[Callable[[], str | None]], *, times: int, least_s: float, most_s: float) -> str | None:
+    """Let each caller go on in a thread of its own until one has something to say.
+
+    Time is counted as this process works it: what else keeps the machine busy takes none away.
+
+    Args:
+        callers: what each thread calls again and again; it returns what is wrong, or None.
+        times: how often each is called at least. Who is done first goes on until the last one is: on a busy machine
+            they could else come one after the other.
+        least_s: seconds that they go on for in any case.
+        most_s: seconds after which they end in any case.
+
+    Returns:
+        What the first one had to say; None where nobody had.
+    """
+    found: list[str] = []
+    done = [0] * len(callers)
+    ready = threading.Barrier(len(callers))
+    started = time.process_time()
+
+    def go_on(at: int) -> None:
+        ready.wait()
+        while not found and (spent := time.process_time() - started) < most_s:
+            if spent >= least_s and min(done) >= times:
+                return
+            if (fault := callers[at]()) is not None:
+                found.append(fault)
+            done[at] += 1
+
+    group = [threading.Thread(target=go_on, args=(at,)) for at in range(len(callers))]
+    for thread in group:
+        thread.start()
+    for thread in group:
+        thread.join()
+    return found[0] if found else None
