@@ -169,13 +169,13 @@ def _check_thread_counts(subject: Subject, recorder: Recorder, case: Case) -> No
 
 def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
     """Each caller has numbers of its own: what they share would mix them up."""
-    started = time.process_time()
+    started = time.perf_counter()
     try:
         inputs = [_shifted(case.fresh(), at) for at in range(_CALLERS)]
         alone = [_copies(subject.call(pytree.tree_map_only(Tensor, Tensor.clone, given))) for given in inputs]
     except Exception:  # noqa: BLE001  the operator refuses other numbers: nothing to compare
         return
-    once = (time.process_time() - started) / _CALLERS
+    once = (time.perf_counter() - started) / _CALLERS
     nbytes = sum(tensor.nbytes for tensor in pytree.tree_leaves((inputs[0], alone[0])) if isinstance(tensor, Tensor))
     in_a_row = max(1, min(_CALLS_IN_A_ROW, _BYTES_IN_A_ROW // max(nbytes, 1), int(_SECONDS_IN_A_ROW / once)))
 

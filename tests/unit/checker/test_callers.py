@@ -68,3 +68,9 @@ def test_they_end_when_their_time_is_up_and_not_before_the_least() -> None:
     started = time.process_time()
     assert at_once([lambda: works(0.001)] * 2, times=1, least_s=0.1, most_s=30) is None
     assert 0.1 <= time.process_time() - started < 5
+
+
+def test_callers_who_only_wait_come_to_an_end_too() -> None:
+    started = time.monotonic()
+    assert at_once([lambda: time.sleep(0.05)] * 2, times=10**9, least_s=0, most_s=0.05) is None
+    assert 0.5 <= time.monotonic() - started < 20
