@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from opwright.checker import sanitize
 from tests.integration.lltm.on_host import ROOT, OnHost, open_library, write_library
-from tests.integration.lltm.test_operators import LAYOUTS, TOLERANCES, compare, drawn
+from tests.integration.lltm.test_operators import LAYOUTS, TOLERANCES, compare, compare_single_gradient, drawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,13 +107,7 @@ def test_the_derivatives_are_those_of_finite_differences(host: OnHost, name: str
 
 @pytest.mark.parametrize("wanted", range(5))
 def test_a_single_gradient_is_that_of_all(host: OnHost, name: str, wanted: int) -> None:
-    arguments = drawn(name, 70, 8, 12)
-    op = getattr(host.loaded.ops, name)
-    every = [argument.detach().requires_grad_() for argument in arguments]
-    one = [argument.detach().requires_grad_(at == wanted) for at, argument in enumerate(arguments)]
-    expected = torch.autograd.grad(sum(result.sum() for result in op(*every)), every)[wanted]
-    (got,) = torch.autograd.grad(sum(result.sum() for result in op(*one)), one[wanted])
-    torch.testing.assert_close(got, expected)
+    compare_single_gradient(getattr(host.loaded.ops, name), drawn(name, 70, 8, 12), wanted)
 
 
 def test_what_is_not_wanted_is_not_computed(host: OnHost) -> None:

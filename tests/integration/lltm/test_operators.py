@@ -62,6 +62,15 @@ def compare(
         torch.testing.assert_close(got, expected, rtol=rtol, atol=atol * scale)
 
 
+def compare_single_gradient(op: Any, arguments: list[Tensor], wanted: int) -> None:  # noqa: ANN401  an operator
+    """The gradient of one argument, where no other is wanted, is what it is among all."""
+    every = [argument.detach().requires_grad_() for argument in arguments]
+    one = [argument.detach().requires_grad_(at == wanted) for at, argument in enumerate(arguments)]
+    expected = torch.autograd.grad(sum(result.sum() for result in op(*every)), every)[wanted]
+    (got,) = torch.autograd.grad(sum(result.sum() for result in op(*one)), one[wanted])
+    torch.testing.assert_close(got, expected)
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     name=st.sampled_from(["cell", "sequence"]),
@@ -115,13 +124,7 @@ def test_the_derivatives_are_those_of_finite_differences(lltm: Loaded, name: str
 
 @pytest.mark.parametrize("wanted", range(5))
 def test_a_single_gradient_is_that_of_all(lltm: Loaded, name: str, wanted: int) -> None:
-    arguments = drawn(name, 16, 8, 12)
-    op = getattr(lltm.ops, name)
-    every = [argument.detach().requires_grad_() for argument in arguments]
-    one = [argument.detach().requires_grad_(at == wanted) for at, argument in enumerate(arguments)]
-    expected = torch.autograd.grad(sum(result.sum() for result in op(*every)), every)[wanted]
-    (got,) = torch.autograd.grad(sum(result.sum() for result in op(*one)), one[wanted])
-    torch.testing.assert_close(got, expected)
+    compare_single_gradient(getattr(lltm.ops, name), drawn(name, 16, 8, 12), wanted)
 
 
 def test_what_is_not_wanted_is_not_computed(lltm: Loaded) -> None:

@@ -76,6 +76,28 @@ def f(x: Tensor) -> Tensor:
     inside.clear()
     return x + 0
 """
+WIDER_TOGETHER = """
+inside = []
+@library.op
+def f(x: Tensor) -> Tensor:
+    inside.append(1)
+    time.sleep(0.001)
+    alone = len(inside) == 1
+    inside.clear()
+    return x + 0 if alone else x.double()
+"""
+INFINITE_LATER = """
+calls = []
+@library.op
+def f(x: Tensor) -> Tensor:
+    calls.append(1)
+    return x * 0 + (torch.finfo(x.dtype).max if len(calls) < 3 else float("inf"))
+"""
+NOT_A_NUMBER = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    return x * float("nan")
+"""
 KEEPS = """
 kept = []
 @library.op
@@ -109,6 +131,8 @@ def test_an_operator_that_conducts_itself_well_passes(make_subject: MakeSubject)
         (BY_THREADS, conduct.check_threads, Kind.THREADS, "with 4 threads, 20 of 20 times: float32 (40,), at [0]: "),
         (SHARED, conduct.check_threads, Kind.RACE, "float32 (40,), at ["),
         (RAISES_TOGETHER, conduct.check_threads, Kind.RACE, "ValueError: somebody else is here"),
+        (WIDER_TOGETHER, conduct.check_threads, Kind.RACE, "float64 (40,)"),
+        (INFINITE_LATER, conduct.check_repetition, Kind.STATE, "the second time: float32 (40,), at [0]: inf"),
         (
             WRONG_FAKE,
             conduct.check_with_opcheck,
@@ -128,6 +152,11 @@ def test_misconduct_is_named(
     assert failure.kind is kind
     assert failure.got.startswith(got)
     assert "torch.ops.described_" in failure.call
+
+
+def test_not_a_number_is_the_same_as_itself(make_subject: MakeSubject) -> None:
+    checks = (conduct.check_repetition, conduct.check_threads)
+    assert failures(make_subject(NOT_A_NUMBER + SAMPLES, quick=True), *checks) == ()
 
 
 def test_memory_that_is_kept_is_a_leak_and_its_size_is_told(make_subject: MakeSubject) -> None:
