@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from opwright.errors import (
     BuildError,
+    BundleError,
     CacheError,
     LoadError,
     OpwrightError,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from opwright.bencher.bench import bench
     from opwright.builder.cmake import cmake_prefix_path
     from opwright.builder.library import build
+    from opwright.bundle.ship import ship
     from opwright.checker.check import check
     from opwright.loader.jit import load, load_inline
     from opwright.loader.open import open  # noqa: A004  the public name: opwright.open
@@ -28,6 +30,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BuildError",
+    "BundleError",
     "CacheError",
     "Library",
     "LoadError",
@@ -44,6 +47,7 @@ __all__ = [
     "load",
     "load_inline",
     "open",
+    "ship",
 ]
 
 # Found when first asked for: describing operators must not cost the import of torch.
@@ -56,6 +60,7 @@ _HOMES = {
     "load": "opwright.loader.jit",
     "load_inline": "opwright.loader.jit",
     "open": "opwright.loader.open",
+    "ship": "opwright.bundle.ship",
 }
 
 

@@ -5,7 +5,8 @@ OpwrightError (1)
 ├── ToolchainError (4)     a compiler, a header or a package is missing on this machine
 ├── BuildError (5)         a source was rejected by its compiler or by the linker
 ├── LoadError (6)          a shared object could not be brought into this process
-└── CacheError (7)         the folder of finished builds cannot be used
+├── CacheError (7)         the folder of finished builds cannot be used
+└── BundleError (8)        a bundle cannot be written, or is not what it says
 
 Exit code 2 is the shell's own: wrong usage.
 """
@@ -59,3 +60,9 @@ class CacheError(OpwrightError):
     """The folder that holds finished builds cannot be read or written."""
 
     exit_code: ClassVar[int] = 7
+
+
+class BundleError(OpwrightError):
+    """A bundle cannot be written, or is not what it says it is."""
+
+    exit_code: ClassVar[int] = 8

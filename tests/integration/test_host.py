@@ -14,8 +14,8 @@ from torch import Tensor
 
 from opwright.builder.compile import build_plan
 from opwright.host.gradients import gradients
-from opwright.host.program import build_host, host_plan
-from opwright.host.run import HostRun, run_host
+from opwright.host.probe import build_probe, probe_plan
+from opwright.host.run import HostRun, run_probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -150,15 +150,15 @@ def host(build_once: BuildOnce, compile_library: Callable[..., Path]) -> Host:
 
     folder = build_once("host", make)
     library = folder / "libhosted.so"
-    return Host(build_host(), build_host([library]), library, folder)
+    return Host(build_probe(), build_probe([library]), library, folder)
 
 
 @pytest.fixture
 def call(host: Host, tmp_path: Path) -> Callable[..., HostRun]:
     """Returns a function that runs one of the models on requests."""
 
-    def call(model: str, *requests: tuple[Any, ...], program: Path = host.plain, **options: Any) -> HostRun:  # noqa: ANN401  those of run_host
-        return run_host(program, host.models / model, requests, work=tmp_path, timeout_s=120, **options)
+    def call(model: str, *requests: tuple[Any, ...], program: Path = host.plain, **options: Any) -> HostRun:  # noqa: ANN401  those of run_probe
+        return run_probe(program, host.models / model, requests, work=tmp_path, timeout_s=120, **options)
 
     return call
 
@@ -211,7 +211,7 @@ def test_a_compiled_package_is_given_the_tensors_alone(host: Host, call: Callabl
 
 
 def test_a_library_is_linked_without_a_compile(host: Host, dynamic: Dynamic) -> None:
-    artefact = build_plan(host_plan([host.library]))
+    artefact = build_plan(probe_plan([host.library]))
     assert (artefact.path, artefact.compiled) == (host.linked, ())
     assert str(host.library) in dynamic(host.linked, "needed")
     assert str(host.library) not in dynamic(host.plain, "needed")
@@ -223,7 +223,7 @@ def test_libraries_are_set_up_in_the_order_in_which_they_are_given(
     call: Callable[..., HostRun], compile_library: Callable[..., Path], way: str
 ) -> None:
     libraries = [compile_library(SPEAKER.format(words=words, stream="stdout")) for words in ("one", "two", "three")]
-    given = {"libraries": libraries} if way == "opened" else {"program": build_host(libraries)}
+    given = {"libraries": libraries} if way == "opened" else {"program": build_probe(libraries)}
     assert call("identity.pt", (torch.ones(2),), **given).output.startswith("one\ntwo\nthree\nrequest 0\nanswered\n")
 
 
@@ -235,7 +235,7 @@ def test_a_linked_library_is_found_by_its_own_name(
     named.parent.mkdir()
     command = ["g++", "-shared", "-Wl,-soname,libnamed.so", "-Wl,--no-as-needed", str(speaker), "-o", str(named)]
     subprocess.run(command, check=True)
-    done = call("identity.pt", (torch.ones(2),), program=build_host([named]))
+    done = call("identity.pt", (torch.ones(2),), program=build_probe([named]))
     assert done.error == ""
     assert done.output.startswith("found\n")
 
@@ -405,7 +405,7 @@ def test_a_linked_library_that_is_refused_is_named_with_the_reason(
     call: Callable[..., HostRun], compile_library: Callable[..., Path]
 ) -> None:
     library = compile_library(REFUSED)
-    done = call("identity.pt", (torch.ones(2),), program=build_host([library]))
+    done = call("identity.pt", (torch.ones(2),), program=build_probe([library]))
     assert done.error == f"library {library} was refused: it was not in the mood"
 
 
@@ -416,25 +416,25 @@ def test_a_linked_library_that_is_refused_is_named_with_the_reason(
         ("scaled.pt requests", 2, "usage: host "),
         ("scaled.pt requests out --fast", 2, "'--fast' is unknown or lacks its value; usage: host "),
         ("compiled.pt2 requests out --backward", 2, r"compiled\.pt2 is compiled, and holds no gradients: leave"),
-        ("nowhere.pt requests out", 3, r"model nowhere\.pt is not there$"),
-        ("nowhere.pt2 requests out", 3, r"model nowhere\.pt2 is not there$"),
-        ("folder.pt requests out", 3, r"model folder\.pt is a folder$"),
-        ("identity.pt nowhere out", 3, "requests nowhere is not there$"),
-        ("identity.pt requests out --library nowhere.so", 3, r"library nowhere\.so is not there$"),
-        ("text_file.pt requests out", 4, r"model text_file\.pt cannot be read: .*not a ZIP archive"),
-        ("text_file.pt2 requests out", 4, r"model text_file\.pt2 cannot be read: .*not a ZIP archive"),
-        ("scaled.pt requests out", 5, r"model scaled\.pt needs the operator hosted::scale, which no library .*: name"),
-        ("compiled.pt2 requests out", 5, r"model compiled\.pt2 needs the operator hosted::scale, which no library"),
-        ("identity.pt text_file.pt out", 6, r"requests text_file\.pt cannot be read: .*not a ZIP archive"),
-        ("identity.pt a_dict out", 6, "requests a_dict hold one GenericDict; expected a list with one tuple"),
-        ("identity.pt no_tuples out", 6, "requests no_tuples hold for a call one Tensor; expected a list with one"),
+        ("nowhere.pt requests out", 24, r"model nowhere\.pt is not there$"),
+        ("nowhere.pt2 requests out", 24, r"model nowhere\.pt2 is not there$"),
+        ("folder.pt requests out", 24, r"model folder\.pt is a folder$"),
+        ("identity.pt nowhere out", 24, "requests nowhere is not there$"),
+        ("identity.pt requests out --library nowhere.so", 24, r"library nowhere\.so is not there$"),
+        ("text_file.pt requests out", 35, r"model text_file\.pt cannot be read: .*not a ZIP archive"),
+        ("text_file.pt2 requests out", 35, r"model text_file\.pt2 cannot be read: .*not a ZIP archive"),
+        ("scaled.pt requests out", 33, r"model scaled\.pt needs the operator hosted::scale, which no library .*: name"),
+        ("compiled.pt2 requests out", 33, r"model compiled\.pt2 needs the operator hosted::scale, which no library"),
+        ("identity.pt text_file.pt out", 36, r"requests text_file\.pt cannot be read: .*not a ZIP archive"),
+        ("identity.pt a_dict out", 36, "requests a_dict hold one GenericDict; expected a list with one tuple"),
+        ("identity.pt no_tuples out", 36, "requests no_tuples hold for a call one Tensor; expected a list with one"),
         (
             "identity.pt requests out --library text_file.so",
-            7,
+            32,
             r"library text_file\.so does not load: .*file too short",
         ),
-        ("identity.pt requests nowhere/out", 9, "responses nowhere/out cannot be written$"),
-        ("identity.pt requests folder.pt", 9, r"responses folder\.pt cannot be written$"),
+        ("identity.pt requests nowhere/out", 44, "responses nowhere/out cannot be written$"),
+        ("identity.pt requests folder.pt", 44, r"responses folder\.pt cannot be written$"),
     ],
 )
 def test_what_keeps_the_host_from_running_is_one_line_and_an_exit_code(

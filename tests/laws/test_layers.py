@@ -188,7 +188,7 @@ def test_the_law_of_layers_finds_a_wrong_import(tmp_path: Path, where: str, sour
         ("cli/main.py", "from opwright import __version__\nimport opwright.scale"),
         ("__main__.py", "from opwright.cli import main"),
         ("host/a.py", "from opwright.loader import open"),
-        ("checker/a.py", "from opwright.host.run import run_host"),
+        ("checker/a.py", "from opwright.host.run import run_probe"),
         ("bencher/a.py", "from opwright.report.words import duration"),
     ],
 )

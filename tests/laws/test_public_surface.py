@@ -12,6 +12,7 @@ from opwright import errors
 
 PUBLIC = {
     "BuildError",
+    "BundleError",
     "CacheError",
     "Library",
     "LoadError",
@@ -28,6 +29,7 @@ PUBLIC = {
     "load",
     "load_inline",
     "open",
+    "ship",
 }
 
 TORCHLESS = ["opwright", "opwright.errors", "opwright.spec", "opwright.toolchain"]

@@ -3,6 +3,7 @@
 Layout, below one folder:
     objects/<recipe>/     manifest.json, and one object for each set of headers it was compiled with
     libraries/<recipe>/   <name>.so
+    folders/<recipe>/     what another build system installed
     inline/<content>/     sources that were given as strings
     work/<recipe>.<…>/    a build under way; nothing reads there but the build itself
     locks/<recipe>.lock   held by the process that builds; the system frees it with the process
@@ -101,6 +102,21 @@ class Cache:
             product.replace(folder / f"{name}.so")
             _write_whole(folder / f"{name}.json", json.dumps({"bytes": size}))
             return folder / f"{name}.so"
+
+    # -- folders ------------------------------------------------------------------------------------
+
+    def find_folder(self, recipe: str) -> Path | None:
+        """The finished folder of `recipe`; None if it is not here."""
+        folder = self.root / "folders" / recipe
+        return folder if folder.is_dir() else None
+
+    def keep_folder(self, recipe: str, product: Path) -> Path:
+        """Move the finished folder `product` in, whole or not at all."""
+        with self._writing():
+            folder = self.root / "folders" / recipe
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            product.rename(folder)
+            return folder
 
     # -- sources ------------------------------------------------------------------------------------
 

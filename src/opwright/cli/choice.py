@@ -27,6 +27,9 @@ def some_of(known: Sequence[str]) -> Callable[[list[str] | None], list[str] | No
 
 
 LibraryArgument = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of an op.py, or the file.")]
+BundleArgument = Annotated[
+    Path, typer.Argument(metavar="BUNDLE", help="The folder of a bundle, as `opwright ship` writes it.")
+]
 OpsOption = Annotated[
     list[str] | None, typer.Option("--op", metavar="NAME", help="Only this operator; may be given several times.")
 ]

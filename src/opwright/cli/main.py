@@ -14,12 +14,18 @@ from opwright.cli.check import check
 from opwright.cli.doctor import doctor
 from opwright.cli.new import new
 from opwright.cli.output import stderr
+from opwright.cli.run import CONTEXT, run
+from opwright.cli.ship import ship
+from opwright.cli.verify import verify
 from opwright.errors import OpwrightError
 
 app = typer.Typer(
     name="opwright",
     help="Describe a PyTorch operator once in Python, make it fast in C++ or CUDA, run it everywhere.",
-    epilog="Exit codes: 0 done, 2 wrong usage, 3 op.py, 4 toolchain, 5 build, 6 load, 7 cache, 1 anything else.",
+    epilog=(
+        "Exit codes: 0 done, 2 wrong usage, 3 op.py, 4 toolchain, 5 build, 6 load, 7 cache, 8 bundle, 1 anything else;"
+        " run and verify: those of the host, docs/host.md."
+    ),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -29,6 +35,9 @@ app.command()(new)
 app.command()(build)
 app.command()(check)
 app.command()(bench)
+app.command()(ship)
+app.command()(verify)
+app.command(context_settings=CONTEXT)(run)
 app.command()(doctor)
 
 

@@ -53,7 +53,7 @@ class HostRun:
     output: str
 
 
-def run_host(
+def run_probe(
     program: Path,
     model: Path,
     requests: Sequence[tuple[Any, ...]],
@@ -69,7 +69,7 @@ def run_host(
     Tensors arrive as they are: layout, offset, `requires_grad`. What two of them share they share no more.
 
     Args:
-        program: what `build_host` gave.
+        program: what `build_probe` gave.
         model: a TorchScript model (`.pt`), or a package that AOTInductor compiled (`.pt2`), which is given the
             tensors of a request, one after the other, and nothing else.
         requests: the positional arguments of each call: tensors, numbers, strings, None, and tuples or lists of them.

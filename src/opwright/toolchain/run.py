@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from opwright.errors import BuildError, ToolchainError
 from opwright.toolchain.diagnostics import first_error
@@ -74,8 +74,7 @@ def run(
             start_new_session=timeout_s is not None,
         )
     except (FileNotFoundError, PermissionError) as error:
-        msg = f"{line[0]} cannot be run: {error.strerror}. `opwright doctor` says what is missing and how to get it"
-        raise ToolchainError(msg) from error
+        raise _not_runnable(line, error) from error
     printed: list[str] = []
     with process, _killed_after(process, timeout_s) as timed_out:
         if process.stdout is None:  # only for the type checker: a pipe was asked for
@@ -115,6 +114,19 @@ def _killed_after(process: subprocess.Popen[str], timeout_s: float | None) -> It
         timer.cancel()
 
 
+def become(command: Sequence[str | Path]) -> NoReturn:
+    """Let a program take this process's place: its streams, its signals and its exit status are then this one's.
+
+    Raises:
+        ToolchainError: the program is not there.
+    """
+    line = [str(word) for word in command]
+    try:
+        os.execv(line[0], line)  # noqa: S606  no shell is wanted
+    except OSError as error:
+        raise _not_runnable(line, error) from error
+
+
 def failure(completed: Completed, what: str = "the command failed") -> BuildError:
     """The error for a program that failed: the first real diagnostic and the command, not a page of noise."""
     diagnostic = first_error(completed.output)
@@ -128,3 +140,8 @@ def failure(completed: Completed, what: str = "the command failed") -> BuildErro
     shown = diagnostic or completed.output.strip()[-1000:] or f"it printed nothing and {ended}"
     msg = f"{what}:\n{shown}\nThe command {ended}:\n  {completed.command}"
     return BuildError(msg, command=completed.command, output=completed.output)
+
+
+def _not_runnable(line: Sequence[str], error: OSError) -> ToolchainError:
+    said = f"{line[0]} cannot be run: {error.strerror}. `opwright doctor` says what is missing and how to get it"
+    return ToolchainError(said)

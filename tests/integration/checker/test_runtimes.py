@@ -16,7 +16,7 @@ from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Recorder
 from opwright.checker.runtimes import without_python
 from opwright.checker.subject import Options, Subject
-from opwright.host.run import HostRun, run_host
+from opwright.host.run import HostRun, run_probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -247,10 +247,10 @@ def test_a_process_without_python_that_takes_too_long_is_told(
 def test_python_in_a_process_without_python_is_told(
     right: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def with_python(*args: Any, **kwargs: Any) -> HostRun:  # noqa: ANN401  those of run_host
-        return dataclasses.replace(run_host(*args, **kwargs), python_mapped=True)
+    def with_python(*args: Any, **kwargs: Any) -> HostRun:  # noqa: ANN401  those of run_probe
+        return dataclasses.replace(run_probe(*args, **kwargs), python_mapped=True)
 
-    monkeypatch.setattr(without_python, "run_host", with_python)
+    monkeypatch.setattr(without_python, "run_probe", with_python)
     failure = Checked(right, "product", "host-script", tmp_path).failure
     assert (failure.kind, failure.got) == (Kind.RUNTIME, "a piece of Python is in the process")
     assert failure.expected == "a process without Python: link nothing that needs it"

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from opwright.errors import ToolchainError
-from opwright.host.run import HostRun, run_host
+from opwright.host.run import HostRun, run_probe
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ def play(folder: Path, *lines: str, timeout_s: float | None = None) -> HostRun:
     program = folder / "program"
     program.write_text("\n".join(["#!/bin/sh", *lines]))
     program.chmod(0o755)
-    return run_host(program, folder / "model.pt", [(1,)], work=folder, timeout_s=timeout_s)
+    return run_probe(program, folder / "model.pt", [(1,)], work=folder, timeout_s=timeout_s)
 
 
 def test_a_run_that_came_to_its_end(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_options_and_files_stand_in_the_command(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_text('#!/bin/sh\necho "$@"')
     program.chmod(0o755)
-    done = run_host(program, tmp_path / "m.pt", [], work=tmp_path, libraries=[tmp_path / "a.so"], backward=True)
+    done = run_probe(program, tmp_path / "m.pt", [], work=tmp_path, libraries=[tmp_path / "a.so"], backward=True)
     files = " ".join(str(tmp_path / name) for name in ("m.pt", "requests.pt", "responses.pt"))
     assert done.output == f"--library {tmp_path}/a.so --backward {files}\n"
 
@@ -119,4 +119,4 @@ def test_temporary_files_of_a_killed_process_do_not_stay(tmp_path: Path) -> None
 
 def test_a_program_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ToolchainError, match="nowhere cannot be run"):
-        run_host(tmp_path / "nowhere", tmp_path / "model.pt", [], work=tmp_path)
+        run_probe(tmp_path / "nowhere", tmp_path / "model.pt", [], work=tmp_path)

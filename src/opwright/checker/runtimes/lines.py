@@ -96,16 +96,16 @@ def in_host(
     """
     opened = [f"opwright.open({str(subject.library.root)!r}).path", *(["build_bridge()"] if with_gradients else [])]
     listed = f"[{', '.join(opened)}]"
-    program, option = (f"build_host({listed})", "") if linked else ("build_host()", f", libraries={listed}")
+    program, option = (f"build_probe({listed})", "") if linked else ("build_probe()", f", libraries={listed}")
     backward = ", backward=True" if with_gradients else ""
     return "\n".join(
         [
             lines.rpartition("\n")[0],
             "from pathlib import Path",
-            "from opwright.host.program import build_host",
-            "from opwright.host.run import run_host",
+            "from opwright.host.probe import build_probe",
+            "from opwright.host.run import run_probe",
             *(["from opwright.loader.bridge import build_bridge"] if with_gradients else []),
-            f"run_host({program}, Path({file}), [{_tupled(given)}], work=Path(){option}{backward})",
+            f"run_probe({program}, Path({file}), [{_tupled(given)}], work=Path(){option}{backward})",
         ]
     )
 

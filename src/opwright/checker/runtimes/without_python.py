@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,10 @@ from opwright.checker.runtimes import lines, model
 from opwright.checker.runtimes.gradients import has_gradient, judge_gradients, requiring_grad
 from opwright.checker.verdict import Failure
 from opwright.errors import ToolchainError
-from opwright.host.program import build_host
-from opwright.host.run import run_host
+from opwright.host.probe import build_probe
+from opwright.host.run import run_probe
 from opwright.loader.bridge import build_bridge
+from opwright.loader.kernels import has_native_kernel
 from opwright.toolchain.compiler import find_cxx
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def why_not(subject: Subject) -> str:
     """What the operator lacks to run in a process without Python; empty if it lacks nothing."""
     if not subject.library.sources:
         return _needs_kernel(subject.op, f"name sources=[...] in op.py and implement {subject.op.name} there")
-    if not _has_kernel(subject.op, subject.device):
+    if not has_native_kernel(subject.op.qualified_name, subject.device):
         block = f"OPWRIGHT_IMPL({subject.library.namespace}, {subject.device.upper()}, m)"
         return _needs_kernel(subject.op, f"implement {subject.op.name} in {block}")
     try:
@@ -121,7 +121,7 @@ def check_torchscript(steps: Steps, *, linked: bool) -> None:
 def host_program(steps: Steps, linked: Sequence[Path] = ()) -> Path | None:
     """The program, linked with libraries; built where it was not before, which takes its time."""
     step = "the program without Python, linked with the library" if linked else "the program without Python"
-    return steps.do(f"{step}, built", "", lambda: build_host(linked))
+    return steps.do(f"{step}, built", "", lambda: build_probe(linked))
 
 
 def ask(
@@ -138,7 +138,7 @@ def ask(
     done = steps.do(
         "all calls in a process without Python",
         questions[0].call,
-        lambda: run_host(
+        lambda: run_probe(
             program,
             path,
             [question.arguments for question in questions],
@@ -203,20 +203,12 @@ def _has_native_gradient(subject: Subject) -> bool:
     gradient = subject.op.gradient
     if not subject.library.sources or gradient is None:
         return False
-    return all(_has_kernel(op, subject.device) for op in (gradient.forward, gradient.op))
+    return all(has_native_kernel(op.qualified_name, subject.device) for op in (gradient.forward, gradient.op))
 
 
 def _is_gradient(op: Op) -> bool:
     gradients = [other.gradient.op for other in op.library.ops.values() if other.gradient is not None]
     return any(gradient is op for gradient in gradients)
-
-
-def _has_kernel(op: Op, device: str) -> bool:
-    """Whether a kernel for the device, or for every device, is native and not Python's."""
-    table = torch._C._dispatch_dump(op.qualified_name)  # noqa: SLF001  the dispatcher's own answer
-    keys = f"{device.upper()}|CompositeExplicitAutograd|CompositeImplicitAutograd"
-    places = re.findall(rf"^(?:{keys})(?:\[alias\])?: registered at (\S+)", table, flags=re.MULTILINE)
-    return any(".py:" not in place for place in places)
 
 
 def _needs_kernel(op: Op, how: str) -> str:

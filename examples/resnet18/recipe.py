@@ -1,0 +1,83 @@
+"""Makes a TorchScript file of ResNet-18, once what it holds has been compared with the model in eager PyTorch.
+
+    python examples/resnet18/recipe.py build/resnet18.pt
+
+Exits with 1, and saves nothing, where the figures or the five classes that lead are not those of the model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from pathlib import Path
+from pickle import UnpicklingError
+
+import torch
+from resnet18 import resnet18, samples  # type: ignore[import-not-found]  # beside this script
+from torch import Tensor, nn
+
+TOP = 5
+TOLERANCE = 1e-5  # of the largest logit
+CALLS = 3  # TorchScript watches the first calls, and then rewrites the graph
+
+
+def compared(expected: Tensor, logits: Tensor) -> float:
+    """How far logits (N, C) lie from those that were expected, as a part of the largest.
+
+    Raises:
+        ValueError: too far, or other classes lead, or in another order.
+    """
+    difference = float((logits - expected).abs().max() / expected.abs().max())
+    if not difference <= TOLERANCE:
+        msg = f"the logits differ by {difference:.1e} of the largest, expected {TOLERANCE:g} or less"
+        raise ValueError(msg)
+    got, wanted = (each.topk(TOP).indices.tolist() for each in (logits, expected))
+    if got != wanted:
+        msg = f"the first {TOP} classes of the scripted model are {got}, those of the model {wanted}"
+        raise ValueError(msg)
+    return difference
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Give a model the weights of a file, without executing what else might be in it."""
+    try:
+        model.load_state_dict(torch.load(path, weights_only=True))
+    except (OSError, RuntimeError, UnpicklingError) as error:
+        sys.exit(f"recipe.py: {path} holds no weights of ResNet-18: {' '.join(str(error).split())}")
+
+
+def main() -> None:
+    """Script, compare, save."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("saved", type=Path, metavar="MODEL.pt", help="the file to write")
+    parser.add_argument("--weights", type=Path, metavar="FILE", help="a state dict, such as torchvision's")
+    asked = parser.parse_args()
+    asked.saved.parent.mkdir(parents=True, exist_ok=True)
+
+    model = resnet18()
+    if asked.weights is not None:
+        load_weights(model, asked.weights)
+    saved = torch.jit.script(model).save_to_buffer()
+    scripted = torch.jit.load(io.BytesIO(saved))
+    with torch.no_grad():
+        for (image,) in samples():
+            expected = model(image)
+            try:
+                difference = max(compared(expected, scripted(image)) for _ in range(CALLS))
+            except ValueError as error:
+                sys.exit(f"recipe.py: {error}")
+            for scores, classes in zip(*expected.softmax(dim=1).topk(TOP), strict=True):
+                said = (
+                    f"{number}: {score:.1%}" for number, score in zip(classes.tolist(), scores.tolist(), strict=True)
+                )
+                print("   ".join(said))
+            print(f"scripted it differs by {difference:.1e}")
+    asked.saved.write_bytes(saved)
+    weights = f" --weights {asked.weights}" if asked.weights else ""
+    print(f"saved {asked.saved}")
+    print(f"next: opwright ship examples/resnet18/resnet18.py:resnet18{weights} -o build/resnet18")
+
+
+if __name__ == "__main__":
+    main()

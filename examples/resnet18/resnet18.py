@@ -1,0 +1,138 @@
+"""ResNet-18 for photographs, ready to ship: the model, samples of its input, and how a picture becomes one.
+
+    opwright ship examples/resnet18/resnet18.py:resnet18 -o build/resnet18
+
+The network is that of He et al., "Deep Residual Learning for Image Recognition", https://arxiv.org/abs/1512.03385, with
+the parameter names of torchvision, so that weights saved from there fit.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from skimage import data
+from sklearn.datasets import load_sample_image  # type: ignore[import-untyped]  # it comes without types
+from torch import Tensor, nn
+from torch.nn import functional
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from seeded import seed, spread  # type: ignore[import-not-found]  # on the path since the line above
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CLASSES = 1000
+RESIZE = 256
+CROP = 224
+MEAN = (0.485, 0.456, 0.406)
+STD = (0.229, 0.224, 0.225)
+
+# What `opwright ship` reads beside the model.
+shapes = {"image": f"float32[1..16,3,{CROP},{CROP}]"}
+images = {"image": {"resize": RESIZE, "crop": (CROP, CROP), "mean": MEAN, "std": STD}}
+
+
+class Block(nn.Module):
+    """Two convolutions, and a way around them, which is a convolution itself where the shape changes."""
+
+    def __init__(self, channels_in: int, channels: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.downsample: nn.Module = nn.Identity()
+        if stride != 1 or channels_in != channels:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(channels_in, channels, 1, stride, bias=False), nn.BatchNorm2d(channels)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, channels_in, H, W) to (N, channels, H / stride, W / stride)."""
+        y = functional.relu(self.bn1(self.conv1(x)))
+        return functional.relu(self.bn2(self.conv2(y)) + self.downsample(x))
+
+
+class ResNet18(nn.Module):
+    """Eight blocks between a first convolution and a linear layer: 11,689,512 parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.layer1 = nn.Sequential(Block(64, 64, 1), Block(64, 64, 1))
+        self.layer2 = nn.Sequential(Block(64, 128, 2), Block(128, 128, 1))
+        self.layer3 = nn.Sequential(Block(128, 256, 2), Block(256, 256, 1))
+        self.layer4 = nn.Sequential(Block(256, 512, 2), Block(512, 512, 1))
+        self.fc = nn.Linear(512, CLASSES)
+
+    def forward(self, image: Tensor) -> Tensor:
+        """What speaks for each class, (N, 1000), in images (N, 3, H, W) that `prepared` made."""
+        x = functional.relu(self.bn1(self.conv1(image)))
+        x = functional.max_pool2d(x, 3, stride=2, padding=1)
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        logits: Tensor = self.fc(x.mean(dim=(2, 3)))
+        return logits
+
+
+def resnet18() -> nn.Module:
+    """ResNet-18 of torchvision where that can be imported, else the one above, with weights drawn from a seed.
+
+    Weights from a file take their place through `opwright ship --weights FILE`. Those of the seed were taught nothing;
+    they do answer each photograph differently, and as decidedly as weights that were.
+    """
+    model = _of_torchvision() or ResNet18()
+    pictures = torch.cat([prepared(picture) for picture in photographs().values()])
+    seed(model, pictures)
+    with torch.no_grad():
+        spread(model.fc, model(pictures), deviation=3.0)
+    return model
+
+
+def photographs() -> dict[str, Tensor]:
+    """Photographs that come with scikit-image and scikit-learn, by their names: each (H, W, 3), uint8."""
+    of_image = {name: getattr(data, name)() for name in ("astronaut", "chelsea", "coffee", "retina", "rocket")}
+    of_learn = {name: load_sample_image(f"{name}.jpg") for name in ("china", "flower")}
+    return {name: torch.tensor(pixels) for name, pixels in (of_image | of_learn).items()}
+
+
+def prepared(picture: Tensor) -> Tensor:
+    """A picture (H, W, 3), uint8, as the network takes it: (1, 3, 224, 224), float32. `images` says the same in words.
+
+    The order of the steps is the one in which a host without Python takes them, so that both have the same bits.
+    """
+    x = picture.permute(2, 0, 1)[None].contiguous().float() / 255
+    shorter = min(x.shape[2:])
+    sides = [side * RESIZE // shorter for side in x.shape[2:]]
+    x = functional.interpolate(x, sides, mode="bilinear", align_corners=False, antialias=True)
+    top, left = (round((side - CROP) / 2) for side in sides)
+    x = x[:, :, top : top + CROP, left : left + CROP]
+    mean, std = (torch.tensor(numbers)[:, None, None] for numbers in (MEAN, STD))
+    return (x - mean) / std
+
+
+def samples() -> Iterator[tuple[Tensor]]:
+    """Inputs of the model: two photographs at once, then one alone, then another two."""
+    image = {name: prepared(picture) for name, picture in photographs().items()}
+    yield (torch.cat([image["astronaut"], image["coffee"]]),)
+    yield (image["chelsea"],)
+    yield (torch.cat([image["china"], image["rocket"], image["flower"]]),)
+
+
+def _of_torchvision() -> nn.Module | None:
+    """The same network with torchvision's own layers: None where torchvision is not there, or is for another torch."""
+    try:
+        resnet = importlib.import_module("torchvision.models.resnet")
+    except (ImportError, RuntimeError):  # RuntimeError: its operators are not for this torch
+        return None
+
+    class Named(resnet.ResNet):  # type: ignore[misc,name-defined]  # mypy knows nothing of it
+        def forward(self, image: Tensor) -> Tensor:  # torchvision calls it x
+            logits: Tensor = self._forward_impl(image)
+            return logits
+
+    return Named(resnet.BasicBlock, [2, 2, 2, 2])

@@ -1,0 +1,90 @@
+"""Runs the goldens again after each transform of a model, and refuses a transform that changes results."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from opwright.bundle.closeness import figure, largest_difference, why_infinite
+from opwright.bundle.outputs import flat
+from opwright.errors import BundleError
+from opwright.spec.difference import first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from opwright.bundle.goldens import Golden
+    from opwright.bundle.progress import ShipProgress
+
+
+@dataclass
+class Judge:
+    """What a model is compared with, and what was found.
+
+    Attributes:
+        goldens: the calls.
+        tolerance: how far results may lie from them.
+        progress: where steps are shown.
+        differences: the largest difference after each transform, by its name.
+        notes: what the user should know.
+    """
+
+    goldens: Sequence[Golden]
+    tolerance: float
+    progress: ShipProgress
+    differences: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def step(self, what: str) -> None:
+        """Say what is being done."""
+        self.progress.step(what)
+
+    def note(self, text: str) -> None:
+        """Keep something that the user should know."""
+        self.notes.append(text)
+
+    def examine(self, transform: str, model: Callable[..., Any], *, runs: int = 1, advice: str = "") -> None:
+        """Run the goldens through what `transform` made.
+
+        Args:
+            transform: its name.
+            model: what it made.
+            runs: how often each call is made: an engine may rewrite a model after it has watched some calls.
+            advice: what to do where the results are others.
+
+        Raises:
+            BundleError: a result lies too far from its golden.
+        """
+        self.progress.step(f"{transform}: compared with eager PyTorch")
+        largest = 0.0
+        for golden in self.goldens:
+            for _ in range(runs):
+                found, why = self._difference(transform, model, golden, advice)
+                if not found <= self.tolerance:
+                    told = why or f"by {figure(found)} of the largest magnitude, where {self.tolerance:g} is allowed"
+                    msg = f"{transform} changes the results ({golden.what}): {told}. {advice or self._advice(found)}"
+                    raise BundleError(msg)
+                largest = max(largest, found)
+        self.differences[transform] = largest
+
+    @staticmethod
+    def _advice(found: float) -> str:
+        if math.isinf(found):
+            return "Nothing was written"
+        return "Nothing was written; --tolerance says how much is right for this model"
+
+    @staticmethod
+    def _difference(transform: str, model: Callable[..., Any], golden: Golden, advice: str) -> tuple[float, str]:
+        try:
+            with torch.no_grad():
+                outputs = flat(model(*golden.fresh()))
+        except BundleError:
+            raise
+        except Exception as error:
+            msg = f"after {transform} the model does not run ({golden.what}): {first_line(error)}. {advice}".rstrip()
+            raise BundleError(msg) from error
+        found = largest_difference(outputs, golden.outputs)
+        return found, why_infinite(outputs, golden.outputs) if math.isinf(found) else ""

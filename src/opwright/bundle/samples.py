@@ -1,0 +1,220 @@
+"""Sample inputs: where they come from, how they are called, and which sizes they claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from opwright.bundle import shape
+from opwright.bundle.cause import cause
+from opwright.bundle.manifest import ImageRecipe
+from opwright.bundle.names import check_name
+from opwright.errors import BundleError, OpwrightError
+from opwright.spec.difference import described, first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from opwright.bundle.shape import Shape
+    from opwright.bundle.source import Source
+
+_COLOURS = 3
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs of a model, in the order of its `forward`.
+
+    Attributes:
+        names: how they are called.
+        shapes: their dtypes and dimensions.
+        images: how a picture becomes one, where that is said.
+        samples: calls, each a tensor for each input.
+        made_up: whether the samples are random numbers of these shapes.
+    """
+
+    names: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    images: tuple[ImageRecipe | None, ...]
+    samples: tuple[tuple[Tensor, ...], ...]
+    made_up: bool = False
+
+
+def find_inputs(source: Source, given: Iterable[Any] | None, said: Mapping[str, str]) -> Inputs:
+    """The inputs of a model.
+
+    Args:
+        source: the model.
+        given: samples that come before those of the author: tuples of tensors, tensors, or dicts by name.
+        said: shapes that come before those of the author, by the name of the input.
+
+    Raises:
+        BundleError: there are neither samples nor shapes, or they do not fit the model or each other.
+    """
+    texts = {**source.shapes, **said}
+    calls = list(_drawn(source, given))
+    names = _names(source, calls, texts)
+    for what, wrong in (("shape", texts), ("image recipe", source.images)):
+        for name in wrong:
+            if name not in names:
+                msg = f"there is a {what} for {name!r}, which is no input: the inputs are {', '.join(names)}"
+                raise BundleError(msg)
+    if not calls:
+        shapes = tuple(shape.parse_shape(texts[name]) for name in names)
+        sizes = [shape.smallest(shapes), shape.middle(shapes)]
+        distinct = [size for at, size in enumerate(sizes) if size not in sizes[:at]]
+        made = tuple(shape.random_inputs(shapes, size, seed) for seed, size in enumerate(distinct))
+        return _checked(Inputs(names, shapes, _images(source, names), made, made_up=True))
+    samples = tuple(_in_order(call, names, at) for at, call in enumerate(calls))
+    shapes = tuple(_shape(name, [call[at] for call in samples], texts) for at, name in enumerate(names))
+    return _checked(Inputs(names, shapes, _images(source, names), samples))
+
+
+def read_samples(path: Path) -> list[Any]:
+    """The samples in a file: `.npy` (one input), `.npz` (inputs by name), `.pt` (a tensor, a tuple, a dict, or a list).
+
+    Raises:
+        BundleError: it holds none.
+    """
+    try:
+        if path.suffix in {".npy", ".npz"}:
+            import numpy as np  # noqa: PLC0415  only these files need it
+
+            held: Any = np.load(path, allow_pickle=False)
+            if path.suffix == ".npz":
+                return [{name: torch.from_numpy(held[name]) for name in held.files}]
+            return [torch.from_numpy(held)]
+        held = torch.load(path, weights_only=True, map_location="cpu")
+    except ImportError as error:
+        msg = f"the samples {path} need numpy, which is not installed: install it, or save them with torch.save"
+        raise BundleError(msg) from error
+    except Exception as error:
+        msg = f"the samples {path} cannot be read: {first_line(error)}. Expected .npy, .npz, or what torch.save wrote"
+        raise BundleError(msg) from error
+    return held if isinstance(held, list) else [held]
+
+
+def _drawn(source: Source, given: Iterable[Any] | None) -> Iterable[Any]:
+    if given is not None:
+        return given
+    if source.samples is None:
+        return ()
+    try:
+        return list(source.samples())
+    except OpwrightError:
+        raise
+    except Exception as error:
+        msg = f"samples() beside {source.name} does not run: {cause(error)}"
+        raise BundleError(msg) from error
+
+
+def _names(source: Source, calls: Sequence[Any], texts: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the inputs: those parameters that the first sample, or else the shapes, give something for."""
+    given = calls[0] if calls else texts
+    if not calls and not texts:
+        name = source.parameters[0] if source.parameters else "NAME"
+        msg = (
+            f"nothing is known of the inputs of {source.name}: write a function samples() beside it that yields "
+            f"them, or give --samples FILE, or --shape {name}=float32[1..64,3,224,224] for each input"
+        )
+        raise BundleError(msg)
+    count = len(given) if isinstance(given, (dict, tuple, list)) else 1
+    if not source.parameters:
+        named = given if isinstance(given, dict) else texts
+        return tuple(named) if len(named) == count else tuple(f"input_{at}" for at in range(count))
+    names = source.parameters[:count]
+    if len(names) < count or (isinstance(given, dict) and set(given) != set(names)):
+        told = f"for {', '.join(map(str, given))}" if isinstance(given, dict) else f"for {count} inputs"
+        what = "a sample is" if calls else "shapes are"
+        msg = (
+            f"{what} given {told}, and forward takes {', '.join(source.parameters)}: expected the first of these, "
+            "without a gap"
+        )
+        raise BundleError(msg)
+    return names
+
+
+def _in_order(call: Any, names: Sequence[str], number: int) -> tuple[Tensor, ...]:  # noqa: ANN401  it comes from users
+    where, listed = f"sample {number}", ", ".join(names)
+    if isinstance(call, dict):
+        if set(call) != set(names):
+            msg = f"{where} names {', '.join(map(str, call))}: expected {listed}, as the first one does"
+            raise BundleError(msg)
+        call = tuple(call[name] for name in names)
+    values = tuple(call) if isinstance(call, (tuple, list)) else (call,)
+    if len(values) != len(names):
+        msg = f"{where} has {len(values)} inputs: expected {len(names)} ({listed}), as the first one has"
+        raise BundleError(msg)
+    return tuple(_tensor(value, name, where) for name, value in zip(names, values, strict=True))
+
+
+def _tensor(value: object, name: str, where: str) -> Tensor:
+    if not isinstance(value, Tensor):
+        msg = (
+            f"the input {name!r} of {where} is a {type(value).__name__}: a bundle's inputs are tensors. Keep in the "
+            "model what never changes, and give a number as a tensor"
+        )
+        raise BundleError(msg)
+    if value.layout != torch.strided or value.is_quantized:
+        msg = f"the input {name!r} of {where}, {described(value)}, is not dense: a bundle takes dense tensors"
+        raise BundleError(msg)
+    return value.detach().cpu().contiguous()
+
+
+def _shape(name: str, tensors: Sequence[Tensor], texts: Mapping[str, str]) -> Shape:
+    first = tensors[0]
+    for tensor in tensors:
+        if tensor.dtype != first.dtype or tensor.dim() != first.dim():
+            msg = f"the samples of {name!r} differ in more than sizes: {described(first)} and {described(tensor)}"
+            raise BundleError(msg)
+    if name not in texts:
+        return shape.shape_of(tensors)
+    said = shape.parse_shape(texts[name])
+    for at, tensor in enumerate(tensors):
+        if wrong := shape.why_not(tensor, said):
+            msg = f"sample {at} of {name!r} is not of the shape that is said: {wrong}"
+            raise BundleError(msg)
+    return said
+
+
+def _images(source: Source, names: Sequence[str]) -> tuple[ImageRecipe | None, ...]:
+    return tuple(_image(name, source.images[name]) if name in source.images else None for name in names)
+
+
+def _image(name: str, said: Mapping[str, Any]) -> ImageRecipe:
+    wanted = {"resize", "crop", "mean", "std"}
+    if not isinstance(said, dict) or set(said) != wanted:
+        msg = f"the image recipe of {name!r} is {said!r:.200}: expected a dict with {', '.join(sorted(wanted))}"
+        raise BundleError(msg)
+    wrong = (
+        f"the image recipe of {name!r} is {said!r:.200}: expected resize in pixels, crop as (height, width) no larger "
+        "than that, and mean and std of three numbers each, none of std 0"
+    )
+    try:
+        crop = (said["crop"], said["crop"]) if isinstance(said["crop"], int) else tuple(said["crop"])
+        colours = [tuple(map(float, said[key])) for key in ("mean", "std")]
+    except (TypeError, ValueError) as error:
+        raise BundleError(wrong) from error
+    if (
+        not all(isinstance(size, int) and size > 0 for size in (said["resize"], *crop))
+        or len(crop) != 2  # noqa: PLR2004  height and width
+        or max(crop) > said["resize"]
+        or any(len(numbers) != _COLOURS for numbers in colours)
+        or not all(colours[1])
+    ):
+        raise BundleError(wrong)
+    (red, green, blue), (red_std, green_std, blue_std) = colours
+    return ImageRecipe(said["resize"], (crop[0], crop[1]), (red, green, blue), (red_std, green_std, blue_std))
+
+
+def _checked(inputs: Inputs) -> Inputs:
+    for name in inputs.names:
+        check_name(name, "the name of an input")
+    if not inputs.samples:
+        msg = "there are no samples: samples() has to yield at least one"
+        raise BundleError(msg)
+    return inputs

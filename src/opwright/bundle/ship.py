@@ -1,0 +1,221 @@
+"""Ships a model: makes a bundle of it, its operators, and what it gives for its samples."""
+
+from __future__ import annotations
+
+import copy
+import platform
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
+
+import torch
+
+import opwright
+from opwright.bundle import shape
+from opwright.bundle.aoti import LEVELS, write_package
+from opwright.bundle.closeness import TOLERANCES
+from opwright.bundle.goldens import run_goldens, write_golden
+from opwright.bundle.judge import Judge
+from opwright.bundle.libraries import described, open_libraries
+from opwright.bundle.manifest import FORMAT, Cpu, Input, Manifest, ModelFile, TorchVersions
+from opwright.bundle.processor import features_here, features_needed
+from opwright.bundle.progress import ShipProgress
+from opwright.bundle.samples import find_inputs, read_samples
+from opwright.bundle.source import find_source
+from opwright.bundle.standalone import add_runtime
+from opwright.bundle.torchscript import write_torchscript
+from opwright.bundle.weights import load_weights
+from opwright.bundle.write import writing
+from opwright.errors import BundleError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from opwright.bundle.goldens import Goldens
+    from opwright.bundle.libraries import Opened
+    from opwright.bundle.samples import Inputs
+    from opwright.bundle.source import Source
+
+FORMATS: tuple[str, ...] = get_args(get_type_hints(ModelFile)["kind"])
+PRECISIONS = tuple(TOLERANCES)
+_MODEL_FILES = {"torchscript": "model.pt", "aoti": "model.pt2"}
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A bundle that was written.
+
+    Attributes:
+        path: its folder.
+        manifest: what it says of itself.
+        notes: what the user should know.
+        differences: how far results lay from eager PyTorch's after each transform, as a part of the largest magnitude.
+    """
+
+    path: Path
+    manifest: Manifest
+    notes: tuple[str, ...]
+    differences: dict[str, float]
+
+
+def ship(
+    model: str | Path | torch.nn.Module,
+    ops: Iterable[str | Path] = (),
+    *,
+    output: str | Path,
+    format: str = "torchscript",  # noqa: A002  the word that the command line and the manifest have too
+    cpu: str = "native",
+    precision: str = "float32",
+    device: str = "cpu",
+    weights: str | Path | None = None,
+    shapes: Mapping[str, str] | None = None,
+    samples: str | Path | Iterable[Any] | None = None,
+    tolerance: float | None = None,
+    self_contained: bool = False,
+    force: bool = False,
+    progress: ShipProgress | None = None,
+) -> Shipped:
+    """Write a bundle: a folder from which a process without Python runs a model.
+
+    After each transform the samples are run again, and one that changes results is refused. Either the whole bundle is
+    written or none.
+
+    Args:
+        model: `file.py:callable` or `package.module:callable`, where the callable takes nothing and returns a module; a
+            saved model (`.pt`, `.pt2`); or a module. Beside the callable there may be `samples()`, which yields inputs
+            (tuples of tensors, lone tensors, or dicts by name), `shapes` and `images`.
+        ops: the operator libraries that it calls: folders of an op.py, or shared objects.
+        output: the folder to write.
+        format: `"torchscript"`, or `"aoti"` for a package that AOTInductor compiles.
+        cpu: for which processors a package is compiled: `"native"`, or a level such as `"x86-64-v3"`.
+        precision: what is computed in inside; inputs and outputs keep their dtypes.
+        device: where the model is to run: `"cpu"`.
+        weights: a file with the state dict of the model.
+        shapes: by the name of an input its shape, such as `float32[1..64,3,224,224]`.
+        samples: sample inputs, or a file with them: `.pt`, `.npz`, `.npy`.
+        tolerance: how far a result may lie from eager PyTorch's, as a part of the largest magnitude.
+        self_contained: put the host program and PyTorch's libraries in as well.
+        force: take the place of a bundle that is there.
+        progress: where steps are shown.
+
+    Raises:
+        BundleError: the model cannot be shipped so; the message says what to do.
+        OpwrightError: a library cannot be built or opened; the class says which.
+    """
+    _check_choices(format=format, cpu=cpu, precision=precision, device=device, tolerance=tolerance)
+    with progress or ShipProgress() as shown, writing(Path(output), force=force) as folder:
+        shown.step("operator libraries")
+        libraries = open_libraries(ops)
+        shown.step("model")
+        # A module that was handed in stays as it is.
+        source = find_source(copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model)
+        _give_weights(source, weights)
+        given = read_samples(Path(samples)) if isinstance(samples, (str, Path)) else samples
+        inputs = find_inputs(source, given, shapes or {})
+        shown.step("samples in eager PyTorch")
+        goldens = run_goldens(source.model, inputs)
+        allowed = TOLERANCES[precision] if tolerance is None else tolerance
+        judge = Judge(goldens.all, allowed, shown)
+        if inputs.made_up:
+            judge.note("there are no samples: the goldens are random numbers of the shapes that are said")
+        file = folder.path / _MODEL_FILES[format]
+        called: list[str] | None
+        needed: tuple[str, ...] = ()
+        if format == "torchscript":
+            called = write_torchscript(source, file, judge, precision)
+        else:
+            called, needed = write_package(source, inputs, file, judge, precision=precision, cpu=cpu)
+        listed = described(libraries, called, device)
+        features = _features(needed, libraries, judge)
+        shown.step("files")
+        _copy_libraries(libraries, folder.path)
+        names = _write_goldens(goldens, folder.path)
+        if self_contained:
+            shown.step("the host and the libraries that it needs")
+        runtime = add_runtime(folder.path) if self_contained else None
+        manifest = Manifest(
+            format=FORMAT,
+            opwright=opwright.__version__,
+            # What is chosen among was looked at above.
+            model=ModelFile(file.name, cast("Any", format), cast("Any", precision)),
+            torch=_torch_versions(format),
+            device=cast("Any", device),
+            cpu=Cpu(platform.machine(), features),
+            cuda=None,
+            libraries=listed,
+            inputs=_inputs(inputs),
+            outputs=goldens.outputs,
+            tolerance=allowed,
+            goldens=names,
+            runtime=runtime,
+            files={},
+        )
+        whole = folder.finish(manifest)
+    return Shipped(folder.target, whole, tuple(judge.notes), judge.differences)
+
+
+def _check_choices(*, format: str, cpu: str, precision: str, device: str, tolerance: float | None) -> None:  # noqa: A002  as above
+    for what, value, known in (
+        ("format", format, FORMATS),
+        ("cpu", cpu, tuple(LEVELS)),
+        ("precision", precision, PRECISIONS),
+        ("device", device, ("cpu",)),
+    ):
+        if value not in known:
+            msg = f"{what}={value!r} is not to be had: expected {' or '.join(map(repr, known))}"
+            raise BundleError(msg)
+    if format == "torchscript" and cpu != "native":
+        msg = f"TorchScript holds no machine code that cpu={cpu!r} could choose: leave --cpu out, or use --format aoti"
+        raise BundleError(msg)
+    if tolerance is not None and not 0 <= tolerance < 1:
+        msg = f"tolerance={tolerance!r} is no part of the largest magnitude: expected 0 or more, and less than 1"
+        raise BundleError(msg)
+
+
+def _give_weights(source: Source, weights: str | Path | None) -> None:
+    if weights is None:
+        return
+    if source.kind != "module" or not isinstance(source.model, torch.nn.Module):
+        msg = f"{source.name} is a saved model, which has its weights: leave --weights out, or name the callable"
+        raise BundleError(msg)
+    load_weights(source.model, Path(weights))
+
+
+def _features(needed: tuple[str, ...], libraries: list[Opened], judge: Judge) -> tuple[str, ...]:
+    features = set(needed)
+    for library in libraries:
+        if library.flags is None:
+            judge.note(f"{library.given} was built elsewhere: which features it needs of a processor is not known")
+        else:
+            features.update(features_needed(library.flags, judge.note))
+    if beyond := sorted(features - features_here()):
+        judge.note(f"this machine itself cannot run the bundle: its processor lacks {', '.join(beyond)}")
+    return tuple(sorted(features))
+
+
+def _copy_libraries(libraries: list[Opened], folder: Path) -> None:
+    for library in libraries:
+        (folder / "lib").mkdir(exist_ok=True)
+        shutil.copyfile(library.path, folder / library.file)
+
+
+def _write_goldens(goldens: Goldens, folder: Path) -> tuple[str, ...]:
+    (folder / "goldens").mkdir()
+    names = tuple(f"goldens/{at}.pt" for at in range(len(goldens.kept)))
+    for name, golden in zip(names, goldens.kept, strict=True):
+        write_golden(golden, folder / name)
+    return names
+
+
+def _torch_versions(format: str) -> TorchVersions:  # noqa: A002  as above
+    this = ".".join(torch.__version__.split(".")[:2])
+    # What AOTInductor compiles calls into the PyTorch that it was compiled with.
+    return TorchVersions(str(torch.__version__), this, this if format == "aoti" else None)
+
+
+def _inputs(inputs: Inputs) -> tuple[Input, ...]:
+    return tuple(
+        Input(name, shape.dtype_name(one.dtype), one.dims, image)
+        for name, one, image in zip(inputs.names, inputs.shapes, inputs.images, strict=True)
+    )

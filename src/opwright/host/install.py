@@ -1,0 +1,132 @@
+"""Builds the host with CMake, for the installed PyTorch, into the cache: the library, the program and their package.
+
+CMake asks through the same file: `python -m opwright.host.install` prints the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opwright.builder import ninja
+from opwright.builder.cache import Cache, digest
+from opwright.builder.progress import Progress
+from opwright.errors import OpwrightError, ToolchainError
+from opwright.toolchain.compiler import find_cxx
+from opwright.toolchain.packages import find_package
+from opwright.toolchain.pytorch import find_pytorch
+from opwright.toolchain.run import Completed, failure, run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NAME = "opwright_host"
+_RUNTIME = Path(__file__).resolve().parents[1] / "runtime"
+# The program that `opwright check` asks is built by opwright.host.probe.
+_NOT_INSTALLED = {"probe", "tests"}
+# pkg-config's names, and Debian's.
+PACKAGES = {
+    "nlohmann_json": "nlohmann-json3-dev",
+    "CLI11": "libcli11-dev",
+    "libcrypto": "libssl-dev",
+    "libturbojpeg": "libturbojpeg0-dev",
+    "libpng": "libpng-dev",
+    "minizip": "libminizip-dev",
+}
+_STEP = re.compile(r"^\[(\d+)/(\d+)\] (?:Building|Linking) .*?([^/ ]+?)(?:\.o)?$")
+
+
+def install_host(*, verbose: bool = False) -> Path:
+    """Build the host, about two minutes, or find it built.
+
+    Safe to call from many processes at once: one builds, the others wait and take what it made.
+
+    Args:
+        verbose: print each step.
+
+    Returns:
+        The folder with `bin/opwright-host`, `lib/libopwright_host.so`, `include/` and the CMake package.
+
+    Raises:
+        ToolchainError: CMake, the compiler, PyTorch or a package is missing.
+        BuildError: a source is rejected.
+        CacheError: the cache cannot be written.
+    """
+    cache = Cache()
+    torch = find_pytorch()
+    recipe = digest([*torch.identity, *find_cxx().identity, *_packages(), *_sources()])
+    if (found := cache.find_folder(recipe)) is not None:
+        return found
+    with Progress(_NAME, verbose=verbose) as shown, cache.building(recipe, shown.note) as work:
+        if (found := cache.find_folder(recipe)) is not None:
+            return found
+        shown.step("configure", "CMake")
+        settings = {
+            "TORCH_DIR": torch.root,
+            "CMAKE_CXX_COMPILER": find_cxx().path,
+            "CMAKE_MAKE_PROGRAM": ninja.program(),
+            "CMAKE_INSTALL_PREFIX": work / "prefix",
+        }
+        words = [f"-D{name}={value}" for name, value in settings.items()]
+        build = work / "build"
+        _must_succeed(run(["cmake", "-G", "Ninja", "-S", _RUNTIME, "-B", build, *words], check=False))
+
+        def show(line: str) -> None:
+            if step := _STEP.match(line):
+                shown.step("build", step[3], int(step[1]), int(step[2]))
+
+        jobs = ["--parallel", os.environ["MAX_JOBS"]] if os.environ.get("MAX_JOBS") else []
+        _must_succeed(run(["cmake", "--build", build, "--target", "install", *jobs], check=False, on_line=show))
+        return cache.keep_folder(recipe, work / "prefix")
+
+
+def host_program(*, verbose: bool = False) -> Path:
+    """The program that runs bundles; arguments and errors as for `install_host`."""
+    return install_host(verbose=verbose) / "bin" / "opwright-host"
+
+
+def _packages() -> list[str]:
+    missing, found = [], []
+    for name, debian in PACKAGES.items():
+        try:
+            found.append(f"{name} {find_package(name).version}")
+        except ToolchainError:  # noqa: PERF203  all that is missing is told at once
+            missing.append(f"{name} ({debian})")
+    if missing:
+        msg = (
+            f"the host needs what this machine lacks: {', '.join(missing)}. Install the development files: in brackets "
+            "stands Debian's name. `opwright doctor` shows what is there"
+        )
+        raise ToolchainError(msg)
+    return found
+
+
+def _sources() -> list[str | bytes]:
+    parts: list[str | bytes] = []
+    for path in sorted(_RUNTIME.rglob("*")):
+        where = path.relative_to(_RUNTIME)
+        if path.is_file() and where.parts[0] not in _NOT_INSTALLED:
+            parts += [str(where), path.read_bytes()]
+    return parts
+
+
+def _must_succeed(completed: Completed) -> None:
+    if completed.exit_code != 0:
+        raise failure(completed, "the host cannot be built")
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Print the folder, for CMake; gives the exit code."""
+    try:
+        print(install_host(verbose="--verbose" in arguments))  # noqa: T201  CMake reads standard output
+    except OpwrightError as error:
+        print(error, file=sys.stderr)  # noqa: T201  CMake shows it
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

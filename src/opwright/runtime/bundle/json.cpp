@@ -1,0 +1,139 @@
+#include "bundle/json.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "opwright/host/error.h"
+
+namespace opwright::host {
+namespace {
+
+// The manifest needs five.
+constexpr int deepest = 8;
+
+// A message may quote so many bytes of the manifest.
+constexpr size_t longest_quote = 60;
+// And so many of what the JSON library says, which quotes too.
+constexpr size_t longest_reason = 200;
+
+[[noreturn]] void refuse_text(const std::string& why) {
+    throw Error(Code::manifest_invalid, "manifest.json is invalid: " + why);
+}
+
+std::string shortened(const std::string& text, size_t longest = longest_quote) {
+    return text.size() > longest ? text.substr(0, longest - 3) + "..." : text;
+}
+
+}  // namespace
+
+nlohmann::json parse_json(std::string_view text) {
+    using Json = nlohmann::json;
+    std::vector<std::set<std::string>> keys;
+    const auto watch = [&keys](int depth, Json::parse_event_t event, Json& parsed) {
+        if (depth > deepest) refuse_text("it nests deeper than " + std::to_string(deepest) + " levels");
+        if (event == Json::parse_event_t::object_start) keys.emplace_back();
+        if (event == Json::parse_event_t::object_end) keys.pop_back();
+        if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
+            refuse_text("the key \"" + shortened(parsed.get<std::string>()) + "\" comes twice in one object");
+        return true;
+    };
+    try {
+        return Json::parse(text, watch);
+    } catch (const Json::exception& error) {
+        std::string why = error.what();
+        why.erase(0, std::min(why.find("] ") + 2, why.size()));  // the library's own name of the error
+        refuse_text(shortened(why, longest_reason));
+    }
+}
+
+void Value::refuse(const std::string& expected) const {
+    const std::string found = json_.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    refuse_text(place_ + " is " + shortened(found) + "; expected " + expected);
+}
+
+void Value::has_keys(std::initializer_list<const char*> keys) const {
+    if (!json_.is_object()) refuse("an object");
+    const std::string inside = place_ == "it" ? "" : " in " + place_;
+    for (const char* key : keys)
+        if (!json_.contains(key)) refuse_text("\"" + std::string(key) + "\" is missing" + inside);
+    for (const auto& [key, value] : json_.items())
+        if (std::none_of(keys.begin(), keys.end(), [&key = key](const char* known) { return key == known; }))
+            refuse_text("\"" + shortened(key) + "\"" + inside + " is unknown");
+}
+
+Value Value::at(const char* key) const {
+    return {json_.at(key), place_ == "it" ? key : place_ + "." + key};
+}
+
+bool Value::is_null() const {
+    return json_.is_null();
+}
+
+bool Value::is_object() const {
+    return json_.is_object();
+}
+
+bool Value::boolean() const {
+    if (!json_.is_boolean()) refuse("true or false");
+    return json_.get<bool>();
+}
+
+int64_t Value::integer(int64_t least) const {
+    const std::string expected = "a whole number from " + std::to_string(least) + " on";
+    if (!json_.is_number_integer()) refuse(expected);
+    if (json_.is_number_unsigned() && json_.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})
+        refuse(expected);
+    const auto value = json_.get<int64_t>();
+    if (value < least) refuse(expected);
+    return value;
+}
+
+double Value::any_number() const {
+    if (!json_.is_number() || !std::isfinite(json_.get<double>())) refuse("a number");
+    return json_.get<double>();
+}
+
+double Value::number() const {
+    if (!json_.is_number() || !std::isfinite(json_.get<double>()) || json_.get<double>() < 0)
+        refuse("a number that is not negative");
+    return json_.get<double>();
+}
+
+std::string Value::text(size_t longest) const {
+    const std::string expected = "text of 1 to " + std::to_string(longest) + " bytes without control characters";
+    if (!json_.is_string()) refuse(expected);
+    const auto& value = json_.get_ref<const std::string&>();
+    const bool controls =
+        std::any_of(value.begin(), value.end(), [](unsigned char letter) { return letter < 32 || letter == 127; });
+    if (value.empty() || value.size() > longest || controls) refuse(expected);
+    return value;
+}
+
+std::string Value::one_of(std::initializer_list<const char*> known) const {
+    std::string listed;
+    for (const char* word : known) {
+        if (json_.is_string() && json_.get_ref<const std::string&>() == word) return word;
+        listed += (listed.empty() ? "\"" : " or \"") + std::string(word) + "\"";
+    }
+    refuse(listed);
+}
+
+std::vector<Value> Value::list(size_t longest) const {
+    if (!json_.is_array() || json_.size() > longest) refuse("a list of at most " + std::to_string(longest));
+    std::vector<Value> values;
+    for (size_t i = 0; i < json_.size(); ++i) values.emplace_back(json_[i], place_ + "[" + std::to_string(i) + "]");
+    return values;
+}
+
+std::vector<std::pair<std::string, Value>> Value::entries() const {
+    if (!json_.is_object()) refuse("an object");
+    std::vector<std::pair<std::string, Value>> found;
+    for (const auto& [key, value] : json_.items())
+        found.emplace_back(key, Value(value, place_ + "[\"" + shortened(key) + "\"]"));
+    return found;
+}
+
+}  // namespace opwright::host

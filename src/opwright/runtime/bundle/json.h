@@ -1,0 +1,49 @@
+// A JSON value with its place in the manifest, which knows how to refuse what it is not.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace opwright::host {
+
+// Parses `text`; what comes twice, nests too deep or is no JSON is refused. Throws Error with `manifest_invalid`.
+nlohmann::json parse_json(std::string_view text);
+
+class Value {
+  public:
+    Value(const nlohmann::json& json, std::string place) : json_(json), place_(std::move(place)) {}
+
+    // This value is an object of exactly these keys.
+    void has_keys(std::initializer_list<const char*> keys) const;
+    Value at(const char* key) const;
+
+    bool is_null() const;
+    bool boolean() const;
+    int64_t integer(int64_t least) const;
+    // One that is not negative and finite.
+    double number() const;
+    double any_number() const;
+    // Of 1 to `longest` bytes, without control characters.
+    std::string text(size_t longest = 255) const;
+    // One of `known`.
+    std::string one_of(std::initializer_list<const char*> known) const;
+    std::vector<Value> list(size_t longest = 4096) const;
+    // Keys and their values.
+    std::vector<std::pair<std::string, Value>> entries() const;
+    bool is_object() const;
+
+    // Throws Error with `manifest_invalid`: what was expected here.
+    [[noreturn]] void refuse(const std::string& expected) const;
+    const std::string& place() const { return place_; }
+
+  private:
+    const nlohmann::json& json_;
+    std::string place_;
+};
+
+}  // namespace opwright::host

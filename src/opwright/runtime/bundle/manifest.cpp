@@ -1,0 +1,201 @@
+#include "bundle/manifest.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "bundle/json.h"
+#include "opwright/host/error.h"
+
+namespace opwright::host {
+namespace {
+
+// An operator's schema with many arguments is longer than a name.
+constexpr size_t longest_schema = 65536;
+
+bool is_plain(char letter) {
+    const auto is_in = [letter](char first, char last) { return first <= letter && letter <= last; };
+    return is_in('a', 'z') || is_in('A', 'Z') || is_in('0', '9') || std::string_view("._+-").find(letter) < 4;
+}
+
+// A relative path that cannot lead out of the folder.
+std::string path(const Value& value) {
+    const std::string whole = value.text();
+    std::string part;
+    for (const char letter : whole + "/") {
+        if (letter != '/') {
+            part += letter;
+            continue;
+        }
+        if (part.empty() || part == "." || part == ".." || !std::all_of(part.begin(), part.end(), is_plain))
+            throw Error(Code::path_outside, "manifest.json names the path '" + whole + "' at " + value.place() +
+                                                "; expected one inside the bundle, such as lib/ops.so");
+        part.clear();
+    }
+    return whole;
+}
+
+Release release(const Value& value) {
+    const std::string whole = value.text();
+    const auto dot = whole.find('.');
+    const auto is_number = [](std::string_view digits) {
+        return !digits.empty() && digits.size() < 5 &&
+               std::all_of(digits.begin(), digits.end(), [](char digit) { return '0' <= digit && digit <= '9'; });
+    };
+    if (dot == std::string::npos || !is_number(whole.substr(0, dot)) || !is_number(whole.substr(dot + 1)))
+        value.refuse("a release such as \"2.13\"");
+    return {std::stoi(whole.substr(0, dot)), std::stoi(whole.substr(dot + 1))};
+}
+
+Releases releases(const Value& value) {
+    Releases found{release(value.at("oldest")), std::nullopt};
+    if (!value.at("newest").is_null()) found.newest = release(value.at("newest"));
+    if (found.newest && *found.newest < found.oldest) value.at("newest").refuse("null, or a release from oldest on");
+    return found;
+}
+
+Dimension dimension(const Value& value) {
+    if (!value.is_object()) {
+        const int64_t size = value.integer(0);
+        return {size, size};
+    }
+    value.has_keys({"min", "max"});
+    Dimension found{value.at("min").integer(0), std::nullopt};
+    if (!value.at("max").is_null()) found.max = value.at("max").integer(found.min);
+    return found;
+}
+
+std::array<double, 3> three(const Value& value) {
+    const std::vector<Value> numbers = value.list();
+    if (numbers.size() != 3) value.refuse("three numbers");
+    return {numbers[0].any_number(), numbers[1].any_number(), numbers[2].any_number()};
+}
+
+ImageRecipe image_recipe(const Value& value) {
+    value.has_keys({"resize", "crop", "mean", "std"});
+    const std::vector<Value> crop = value.at("crop").list();
+    if (crop.size() != 2) value.at("crop").refuse("a height and a width");
+    ImageRecipe recipe{value.at("resize").integer(1), crop[0].integer(1), crop[1].integer(1), three(value.at("mean")),
+                       three(value.at("std"))};
+    if (std::max(recipe.crop_height, recipe.crop_width) > recipe.resize || recipe.resize > 65536)
+        value.refuse("a crop that is no larger than resize, which is at most 65536");
+    if (std::count(recipe.std.begin(), recipe.std.end(), 0.0)) value.at("std").refuse("three numbers that are not 0");
+    return recipe;
+}
+
+Manifest::Library library(const Value& value) {
+    value.has_keys({"file", "namespaces", "oldest", "newest", "operators"});
+    Manifest::Library found{path(value.at("file")), {}, releases(value), {}};
+    for (const Value& name : value.at("namespaces").list()) found.namespaces.push_back(name.text());
+    for (const Value& entry : value.at("operators").list()) {
+        entry.has_keys({"schema", "called"});
+        found.operators.push_back({entry.at("schema").text(longest_schema), entry.at("called").boolean()});
+    }
+    return found;
+}
+
+Manifest::Input input(const Value& value) {
+    value.has_keys({"name", "dtype", "dims", "image"});
+    Manifest::Input found{value.at("name").text(), value.at("dtype").text(), {}, std::nullopt};
+    for (const Value& dim : value.at("dims").list(64)) found.dims.push_back(dimension(dim));
+    if (!value.at("image").is_null()) found.image = image_recipe(value.at("image"));
+    return found;
+}
+
+Manifest::Output output(const Value& value) {
+    value.has_keys({"name", "dtype", "dims"});
+    Manifest::Output found{value.at("name").text(), value.at("dtype").text(), {}};
+    for (const Value& dim : value.at("dims").list(64))
+        found.dims.push_back(dim.is_null() ? std::nullopt : std::optional(dimension(dim)));
+    return found;
+}
+
+Manifest::File file(const Value& value) {
+    value.has_keys({"bytes", "sha256"});
+    const std::string digest = value.at("sha256").text();
+    const bool is_hex = std::all_of(digest.begin(), digest.end(), [](char letter) {
+        return ('0' <= letter && letter <= '9') || ('a' <= letter && letter <= 'f');
+    });
+    if (digest.size() != 64 || !is_hex) value.at("sha256").refuse("64 hexadecimal digits in lower case");
+    return {value.at("bytes").integer(0), digest};
+}
+
+void names_differ(const Value& value, const std::vector<std::string>& names) {
+    if (std::set(names.begin(), names.end()).size() != names.size()) value.refuse("entries of different names");
+}
+
+// What is named elsewhere in the manifest has its digest, or it would never be checked.
+void is_listed(const Manifest& manifest, const std::string& name) {
+    if (!manifest.files.contains(name))
+        throw Error(Code::manifest_invalid, "manifest.json is invalid: " + name +
+                                                " is not in files; expected its "
+                                                "bytes and sha256 there");
+}
+
+}  // namespace
+
+Manifest parse_manifest(std::string_view text) {
+    const nlohmann::json json = parse_json(text);
+    const Value all(json, "it");
+    // Before the rest: a later format may have other keys.
+    if (all.is_object() && json.contains("format") && all.at("format").integer(0) != 1)
+        throw Error(Code::format_unknown, "the bundle has the format " + json["format"].dump() +
+                                              ", and this host reads format 1: ship the model again, or take "
+                                              "the host of the opwright that shipped it");
+    all.has_keys({"format", "opwright", "model", "torch", "device", "cpu", "cuda", "libraries", "inputs", "outputs",
+                  "tolerance", "goldens", "runtime", "files"});
+    Manifest manifest;
+    manifest.opwright = all.at("opwright").text();
+    const Value model = all.at("model");
+    model.has_keys({"file", "kind", "precision"});
+    manifest.model_file = path(model.at("file"));
+    const bool compiled = model.at("kind").one_of({"torchscript", "aoti"}) == "aoti";
+    manifest.model_kind = compiled ? Manifest::Kind::aoti : Manifest::Kind::torchscript;
+    manifest.precision = model.at("precision").one_of({"float32", "bfloat16"});
+    const Value torch = all.at("torch");
+    torch.has_keys({"version", "oldest", "newest"});
+    manifest.torch_version = torch.at("version").text();
+    manifest.torch = releases(torch);
+    manifest.device = all.at("device").one_of({"cpu", "cuda"});
+    const Value cpu = all.at("cpu");
+    cpu.has_keys({"architecture", "features"});
+    manifest.architecture = cpu.at("architecture").text();
+    for (const Value& feature : cpu.at("features").list()) manifest.cpu_features.push_back(feature.text());
+    if (const Value cuda = all.at("cuda"); !cuda.is_null()) {
+        cuda.has_keys({"architectures"});
+        for (const Value& one : cuda.at("architectures").list())
+            manifest.cuda_architectures.push_back(written(release(one)));
+    }
+    std::vector<std::string> names;
+    for (const Value& one : all.at("libraries").list()) manifest.libraries.push_back(library(one));
+    for (const Value& one : all.at("inputs").list()) {
+        manifest.inputs.push_back(input(one));
+        names.push_back(manifest.inputs.back().name);
+    }
+    names_differ(all.at("inputs"), names);
+    names.clear();
+    for (const Value& one : all.at("outputs").list()) {
+        manifest.outputs.push_back(output(one));
+        names.push_back(manifest.outputs.back().name);
+    }
+    names_differ(all.at("outputs"), names);
+    manifest.tolerance = all.at("tolerance").number();
+    for (const Value& one : all.at("goldens").list()) manifest.goldens.push_back(path(one));
+    if (!all.at("runtime").is_null()) manifest.runtime = path(all.at("runtime"));
+    for (const auto& [name, entry] : all.at("files").entries()) {
+        const nlohmann::json key = name;
+        manifest.files[path(Value(key, entry.place()))] = file(entry);
+    }
+    is_listed(manifest, manifest.model_file);
+    for (const Manifest::Library& one : manifest.libraries) is_listed(manifest, one.file);
+    for (const std::string& name : manifest.goldens) is_listed(manifest, name);
+    if (manifest.runtime) is_listed(manifest, *manifest.runtime);
+    return manifest;
+}
+
+std::string written(Release release) {
+    return std::to_string(release.major) + "." + std::to_string(release.minor);
+}
+
+}  // namespace opwright::host

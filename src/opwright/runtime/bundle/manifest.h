@@ -1,0 +1,80 @@
+// manifest.json, read strictly: every key that docs/format.md names, and nothing else. Without PyTorch.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "opwright/host/shape.h"
+
+namespace opwright::host {
+
+// A release of PyTorch: 2.13.
+struct Release {
+    int major = 0;
+    int minor = 0;
+    auto operator<=>(const Release&) const = default;
+};
+
+struct Releases {
+    Release oldest;
+    std::optional<Release> newest;
+};
+
+struct Manifest {
+    enum class Kind { torchscript, aoti };
+
+    struct Operator {
+        std::string schema;
+        bool called = false;
+    };
+    struct Library {
+        std::string file;
+        std::vector<std::string> namespaces;
+        Releases torch;
+        std::vector<Operator> operators;
+    };
+    struct Input {
+        std::string name;
+        std::string dtype;
+        std::vector<Dimension> dims;
+        std::optional<ImageRecipe> image;
+    };
+    struct Output {
+        std::string name;
+        std::string dtype;
+        std::vector<std::optional<Dimension>> dims;
+    };
+    struct File {
+        int64_t bytes = 0;
+        std::string sha256;
+    };
+
+    std::string opwright;
+    std::string model_file;
+    Kind model_kind = Kind::torchscript;
+    std::string precision;
+    std::string torch_version;
+    Releases torch;
+    std::string device;
+    std::string architecture;
+    std::vector<std::string> cpu_features;
+    std::vector<std::string> cuda_architectures;
+    std::vector<Library> libraries;
+    std::vector<Input> inputs;
+    std::vector<Output> outputs;
+    double tolerance = 0;
+    std::vector<std::string> goldens;
+    std::optional<std::string> runtime;
+    std::map<std::string, File> files;
+};
+
+// Throws Error: `manifest_invalid` with the place and what was expected there, `format_unknown`, or `path_outside`.
+Manifest parse_manifest(std::string_view text);
+
+std::string written(Release release);
+
+}  // namespace opwright::host

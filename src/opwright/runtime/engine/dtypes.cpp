@@ -1,0 +1,47 @@
+#include "engine/dtypes.h"
+
+#include <cctype>
+
+namespace opwright::host {
+
+std::string name_of(at::ScalarType dtype) {
+    switch (dtype) {  // those whose names in C++ are others
+        case at::kByte:
+            return "uint8";
+        case at::kChar:
+            return "int8";
+        case at::kShort:
+            return "int16";
+        case at::kInt:
+            return "int32";
+        case at::kLong:
+            return "int64";
+        case at::kHalf:
+            return "float16";
+        case at::kFloat:
+            return "float32";
+        case at::kDouble:
+            return "float64";
+        case at::kComplexHalf:
+            return "complex32";
+        case at::kComplexFloat:
+            return "complex64";
+        case at::kComplexDouble:
+            return "complex128";
+        default:
+            break;
+    }
+    std::string name = c10::toString(dtype);
+    for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    return name;
+}
+
+at::ScalarType dtype_named(const std::string& name) {
+    for (int number = 0; number < static_cast<int>(at::ScalarType::NumOptions); ++number)
+        if (const auto dtype = static_cast<at::ScalarType>(number);
+            dtype != at::ScalarType::Undefined && name_of(dtype) == name)
+            return dtype;
+    return at::ScalarType::Undefined;
+}
+
+}  // namespace opwright::host

@@ -1,0 +1,16 @@
+// Dtypes by the names that they have in Python.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <string>
+
+namespace opwright::host {
+
+// `float8_e5m2` for Float8_e5m2.
+std::string name_of(at::ScalarType dtype);
+
+// Undefined where no dtype is named so.
+at::ScalarType dtype_named(const std::string& name);
+
+}  // namespace opwright::host

@@ -1,0 +1,50 @@
+#include "engine/reason.h"
+
+#include <c10/util/Exception.h>
+
+#include <filesystem>
+#include <iostream>
+#include <string_view>
+
+#include "opwright/host/error.h"
+
+namespace opwright::host {
+
+std::string reason(const std::exception& error) {
+    const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
+    std::string text = of_torch ? of_torch->what_without_backtrace() : error.what();
+    // What a running model reports has its source before it, with a mark at the place and indented lines after that.
+    constexpr std::string_view running = "The following operation failed in the TorchScript interpreter.";
+    if (const auto place = text.rfind("<--- HERE\n"); text.starts_with(running) && place != std::string::npos) {
+        auto line = text.find('\n', place);
+        while (line != std::string::npos && text.find_first_of(" \n", line + 1) == line + 1)
+            line = text.find('\n', line + 1);
+        if (line != std::string::npos) text.erase(0, line);
+    }
+    text.erase(0, text.find_first_not_of('\n'));
+    text.erase(std::min(text.find('\n'), text.size()));
+    return text.empty() ? "it threw an exception without a message" : text;
+}
+
+std::string reason_of_current() {
+    try {
+        throw;
+    } catch (const std::exception& error) {
+        return reason(error);
+    } catch (...) {
+        return "it threw something that is no std::exception";
+    }
+}
+
+void must_be_a_file(const std::string& what, const std::string& path) {
+    std::error_code error;
+    const auto status = std::filesystem::status(path, error);
+    if (!std::filesystem::exists(status)) throw Error(Code::file_missing, what + " " + path + " is not there");
+    if (std::filesystem::is_directory(status)) throw Error(Code::file_missing, what + " " + path + " is a folder");
+}
+
+void print_failure(const std::string& message) {
+    std::cerr << "host: " << message << std::endl;
+}
+
+}  // namespace opwright::host

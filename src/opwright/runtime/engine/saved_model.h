@@ -1,0 +1,35 @@
+// A saved model, of either kind that runs without Python.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace opwright::host {
+
+class SavedModel {
+  public:
+    SavedModel() = default;
+    virtual ~SavedModel() = default;
+    SavedModel(const SavedModel&) = delete;
+    SavedModel& operator=(const SavedModel&) = delete;
+
+    // May be called from many threads at once. Throws what the model throws.
+    virtual c10::IValue run(const std::vector<c10::IValue>& arguments) = 0;
+};
+
+// Throws Error.
+std::unique_ptr<SavedModel> load_torchscript(const std::string& path, at::Device device = at::kCPU);
+
+// `runners`: how many runs are computed at a time. Throws Error.
+std::unique_ptr<SavedModel> load_package(const std::string& path, int runners = 1);
+
+// The tensors of a value, one by one: what tuples, lists and dicts hold takes their place, and the rest is left out.
+void collect_tensors(const c10::IValue& value, std::vector<at::Tensor>& tensors);
+
+// Says which operator is missing, and what to do.
+[[noreturn]] void throw_missing_operator(const std::string& path, std::string name);
+
+}  // namespace opwright::host

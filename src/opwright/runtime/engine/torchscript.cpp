@@ -1,0 +1,88 @@
+// Models that torch.jit.save wrote.
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "engine/reason.h"
+#include "engine/saved_model.h"
+#include "opwright/host/error.h"
+
+namespace opwright::host {
+namespace {
+
+std::vector<c10::IValue> elements(const c10::IValue& value) {
+    return value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
+}
+
+// A pickle does not hold the type of a list's elements, which the schema asks for, and Python's callers may pass an int
+// for a float.
+c10::IValue fitted(const c10::IValue& value, const c10::TypePtr& type) {
+    if (const auto optional = type->cast<c10::OptionalType>(); optional && !value.isNone())
+        return fitted(value, optional->getElementType());
+    if (type->kind() == c10::TypeKind::FloatType && value.isInt()) return static_cast<double>(value.toInt());
+    const bool holds_more = value.isTuple() || value.isList();
+    if (const auto list_type = type->cast<c10::ListType>(); list_type && holds_more) {
+        c10::impl::GenericList list(list_type->getElementType());
+        for (const c10::IValue& element : elements(value)) list.push_back(fitted(element, list_type->getElementType()));
+        return list;
+    }
+    if (const auto tuple_type = type->cast<c10::TupleType>(); tuple_type && holds_more) {
+        std::vector<c10::IValue> tuple = elements(value);
+        for (size_t i = 0; i < std::min(tuple.size(), tuple_type->elements().size()); ++i)
+            tuple[i] = fitted(tuple[i], tuple_type->elements()[i]);
+        return c10::ivalue::Tuple::create(std::move(tuple));
+    }
+    return value;
+}
+
+class TorchScript : public SavedModel {
+  public:
+    explicit TorchScript(torch::jit::Module module) : module_(std::move(module)) {}
+
+    c10::IValue run(const std::vector<c10::IValue>& arguments) override {
+        const auto& parameters = module_.get_method("forward").function().getSchema().arguments();
+        std::vector<c10::IValue> inputs = arguments;
+        for (size_t i = 0; i < std::min(inputs.size(), parameters.size() - 1); ++i)
+            inputs[i] = fitted(inputs[i], parameters[i + 1].type());  // the schema counts `self`
+        return module_.forward(std::move(inputs));
+    }
+
+  private:
+    torch::jit::Module module_;
+};
+
+}  // namespace
+
+std::unique_ptr<SavedModel> load_torchscript(const std::string& path, at::Device device) {
+    try {
+        return std::make_unique<TorchScript>(torch::jit::load(path, device));
+    } catch (const std::exception& error) {
+        const std::string why = reason(error);
+        constexpr std::string_view unknown = "Unknown builtin op: ";
+        if (!why.starts_with(unknown)) throw Error(Code::model_invalid, "model " + path + " cannot be read: " + why);
+        throw_missing_operator(path, why.substr(unknown.size()));
+    }
+}
+
+void collect_tensors(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
+    if (value.isTensor()) tensors.push_back(value.toTensor());
+    if (value.isTuple())
+        for (const c10::IValue& element : value.toTupleRef().elements()) collect_tensors(element, tensors);
+    if (value.isList())
+        for (const c10::IValue& element : value.toListRef()) collect_tensors(element, tensors);
+    if (value.isGenericDict())
+        for (const auto& entry : value.toGenericDict()) collect_tensors(entry.value(), tensors);
+}
+
+void throw_missing_operator(const std::string& path, std::string name) {
+    name.erase(std::min(name.find_last_not_of('.') + 1, name.size()));  // the end of PyTorch's sentence
+    throw Error(Code::operator_missing,
+                "model " + path + " needs the operator " + name +
+                    ", which no library in this program has: name its library with --library, or "
+                    "link it");
+}
+
+}  // namespace opwright::host

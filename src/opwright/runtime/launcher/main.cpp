@@ -1,0 +1,61 @@
+// Starts a bundle that stands alone: checks what it is about to execute, then becomes the program in the bundle.
+//
+// It needs the C library and nothing else. Its own bytes are checked by `opwright verify` alone.
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <vector>
+
+#include "bundle/folder.h"
+#include "bundle/processor.h"
+#include "opwright/host/error.h"
+
+namespace opwright::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+// How the system was asked to execute this file: /proc need not be there.
+fs::path own_folder() {
+    const auto* name = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    if (!name) throw Error(Code::internal, "the system does not say from where this program was started");
+    return fs::absolute(name).parent_path();
+}
+
+[[noreturn]] void become_the_program(int argc, char** argv) {
+    const fs::path folder = own_folder();
+    const Manifest manifest = read_manifest(folder);
+    if (!manifest.runtime)
+        throw Error(Code::manifest_invalid,
+                    "the bundle " + folder.string() + " does not stand alone: it has no runtime");
+    check_processor(manifest);
+    check_files(folder, manifest, Part::runtime);
+    const fs::path program = folder / *manifest.runtime;
+    setenv("LD_LIBRARY_PATH", (folder / "runtime" / "lib").c_str(), 1);
+    std::string name = "opwright-host", bundle = folder.string();
+    std::vector<char*> arguments{name.data(), bundle.data()};
+    arguments.insert(arguments.end(), argv + 1, argv + argc);
+    arguments.push_back(nullptr);
+    execv(program.c_str(), arguments.data());
+    throw Error(Code::library_refused, "the program " + program.string() + " cannot be started: " + strerror(errno));
+}
+
+}  // namespace
+}  // namespace opwright::host
+
+int main(int argc, char** argv) {
+    try {
+        opwright::host::become_the_program(argc, argv);
+    } catch (const opwright::Error& error) {
+        std::cerr << "host: " << error.what() << std::endl;
+        return static_cast<int>(error.code());
+    } catch (const std::exception& error) {
+        std::cerr << "host: " << error.what() << std::endl;
+        return static_cast<int>(opwright::Code::internal);
+    }
+}

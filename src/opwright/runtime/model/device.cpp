@@ -1,0 +1,50 @@
+#include "model/device.h"
+
+#include <ATen/Context.h>
+#include <dlfcn.h>
+
+#include <optional>
+#include <string>
+
+#include "opwright/host/error.h"
+
+namespace opwright::host {
+namespace {
+
+// The compute capability of the first GPU, from the driver: PyTorch's headers for it need a CUDA toolkit.
+std::optional<Release> compute_capability() {
+    using Init = int(unsigned int);
+    using Attribute = int(int*, int, int);
+    constexpr int major = 75, minor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
+    void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!driver) return std::nullopt;
+    auto* init = reinterpret_cast<Init*>(dlsym(driver, "cuInit"));
+    auto* attribute = reinterpret_cast<Attribute*>(dlsym(driver, "cuDeviceGetAttribute"));
+    Release found;
+    if (!init || !attribute || init(0) != 0 || attribute(&found.major, major, 0) != 0 ||
+        attribute(&found.minor, minor, 0) != 0)
+        return std::nullopt;
+    return found;
+}
+
+}  // namespace
+
+void check_device(const Manifest& manifest) {
+    if (manifest.device == "cpu") return;
+    if (!at::globalContext().hasCUDA())
+        throw Error(Code::device_unavailable,
+                    "the bundle was made for cuda, and PyTorch finds no GPU here: run it where "
+                    "there is one, or ship the model for the CPU");
+    const std::optional<Release> own = compute_capability();
+    if (!own || manifest.cuda_architectures.empty()) return;
+    std::string listed;
+    for (const std::string& one : manifest.cuda_architectures) {
+        const auto dot = one.find('.');
+        if (std::stoi(one.substr(0, dot)) == own->major && std::stoi(one.substr(dot + 1)) <= own->minor) return;
+        listed += (listed.empty() ? "" : ", ") + one;
+    }
+    throw Error(Code::device_unavailable, "the bundle was made for GPUs of compute capability " + listed +
+                                              ", and this one has " + written(*own) + ": ship the model for it");
+}
+
+}  // namespace opwright::host

@@ -1,0 +1,80 @@
+#include "model/inputs.h"
+
+#include <algorithm>
+
+#include "engine/dtypes.h"
+
+namespace opwright::host {
+namespace {
+
+std::string listed(const std::vector<Input>& inputs) {
+    std::string names;
+    for (const Input& input : inputs) names += (names.empty() ? "" : ", ") + input.name;
+    return names.empty() ? "none" : names;
+}
+
+std::string written(const Dimension& dim) {
+    if (dim.max && *dim.max == dim.min) return std::to_string(dim.min);
+    return std::to_string(dim.min) + ".." + (dim.max ? std::to_string(*dim.max) : "");
+}
+
+std::string written(const std::vector<Dimension>& dims) {
+    std::string all;
+    for (const Dimension& dim : dims) all += (all.empty() ? "" : ", ") + written(dim);
+    return "(" + all + ")";
+}
+
+std::string written(at::IntArrayRef sizes) {
+    std::string all;
+    for (const int64_t size : sizes) all += (all.empty() ? "" : ", ") + std::to_string(size);
+    return "(" + all + ")";
+}
+
+void check_input(const Input& expected, at::DeviceType device, const at::Tensor& given) {
+    const std::string what = "the input " + expected.name + " ";
+    if (!given.defined()) throw Error(Code::input_unknown, what + "is an undefined tensor");
+    if (given.scalar_type() != expected.dtype)
+        throw Error(Code::input_dtype,
+                    what + "has the dtype " + name_of(given.scalar_type()) + "; expected " + name_of(expected.dtype));
+    if (given.device().type() != device || given.layout() != at::kStrided)
+        throw Error(Code::input_device, what + "is a " + given.toString() + "; expected a strided tensor on " +
+                                            c10::DeviceTypeName(device, true));
+    if (given.dim() != static_cast<int64_t>(expected.dims.size()))
+        throw Error(Code::input_rank, what + "has " + std::to_string(given.dim()) + " dimensions, " +
+                                          written(given.sizes()) + "; expected " +
+                                          std::to_string(expected.dims.size()) + ", " + written(expected.dims));
+    for (size_t i = 0; i < expected.dims.size(); ++i) {
+        const int64_t size = given.size(static_cast<int64_t>(i));
+        const Dimension& dim = expected.dims[i];
+        if (size < dim.min || (dim.max && size > *dim.max))
+            throw Error(Code::input_size, what + "has the size " + std::to_string(size) + " in dimension " +
+                                              std::to_string(i) + ", in " + written(given.sizes()) + "; expected " +
+                                              written(dim) + ", in " + written(expected.dims));
+    }
+}
+
+}  // namespace
+
+void check_inputs(const std::vector<Input>& expected, at::DeviceType device, const std::vector<at::Tensor>& given) {
+    if (given.size() != expected.size())
+        throw Error(Code::input_unknown, std::to_string(given.size()) + " inputs were given; expected " +
+                                             std::to_string(expected.size()) + ": " + listed(expected));
+    for (size_t i = 0; i < expected.size(); ++i) check_input(expected[i], device, given[i]);
+}
+
+std::vector<at::Tensor> in_order(const std::vector<Input>& expected, const std::map<std::string, at::Tensor>& given) {
+    for (const auto& [name, tensor] : given)
+        if (std::none_of(expected.begin(), expected.end(),
+                         [&name = name](const Input& one) { return one.name == name; }))
+            throw Error(Code::input_unknown, "the input " + name + " is unknown; expected " + listed(expected));
+    std::vector<at::Tensor> inputs;
+    for (const Input& one : expected) {
+        const auto found = given.find(one.name);
+        if (found == given.end())
+            throw Error(Code::input_unknown, "the input " + one.name + " is missing; expected " + listed(expected));
+        inputs.push_back(found->second);
+    }
+    return inputs;
+}
+
+}  // namespace opwright::host

@@ -1,0 +1,20 @@
+// What a model is given, held against what its bundle says.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "opwright/host.h"
+
+namespace opwright::host {
+
+// Number, dtypes, ranks, sizes and device. Throws Error with the code of what is wrong.
+void check_inputs(const std::vector<Input>& expected, at::DeviceType device, const std::vector<at::Tensor>& given);
+
+// In the order of `expected`. Throws Error with `input_unknown`.
+std::vector<at::Tensor> in_order(const std::vector<Input>& expected, const std::map<std::string, at::Tensor>& given);
+
+}  // namespace opwright::host

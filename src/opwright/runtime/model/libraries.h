@@ -1,0 +1,21 @@
+// The operator libraries of a bundle: opened once in a process, and held to the schemas that the bundle recorded.
+#pragma once
+
+#include <filesystem>
+
+#include "bundle/manifest.h"
+
+namespace opwright::host {
+
+// No namespace of the bundle's libraries is in this process, unless the very same library brought it for another
+// bundle. Throws Error with `namespace_taken`. Nothing is opened.
+void namespaces_must_be_free(const Manifest& manifest);
+
+// Opens the libraries that this process does not have yet. Throws Error.
+void open_libraries(const std::filesystem::path& folder, const Manifest& manifest);
+
+// Every schema is there and is the recorded one, and what the model calls has a kernel for the device. Throws Error
+// with `operator_missing`, `schema_changed` or `kernel_missing`.
+void check_operators(const Manifest& manifest);
+
+}  // namespace opwright::host

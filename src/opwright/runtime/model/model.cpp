@@ -1,0 +1,197 @@
+// The public face: a bundle that is loaded, and what it computes.
+#include <c10/core/GradMode.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <sstream>
+#include <utility>
+
+#include "bundle/folder.h"
+#include "bundle/processor.h"
+#include "engine/archive.h"
+#include "engine/dtypes.h"
+#include "engine/libraries.h"
+#include "engine/reason.h"
+#include "engine/saved_model.h"
+#include "model/closeness.h"
+#include "model/device.h"
+#include "model/inputs.h"
+#include "model/libraries.h"
+#include "opwright/host.h"
+
+namespace opwright {
+
+struct Model::Loaded {
+    std::filesystem::path folder;
+    host::Manifest manifest;
+    at::DeviceType device = at::kCPU;
+    std::vector<Input> inputs;
+    std::vector<Output> outputs;
+    std::unique_ptr<host::SavedModel> saved;
+};
+
+namespace {
+
+at::ScalarType dtype_of(const std::string& name, const std::string& of) {
+    const at::ScalarType dtype = host::dtype_named(name);
+    if (dtype == at::ScalarType::Undefined)
+        throw Error(Code::manifest_invalid,
+                    "manifest.json is invalid: " + of + " has the dtype \"" + name +
+                        "\", which this PyTorch does not know; expected one such as \"float32\"");
+    return dtype;
+}
+
+std::vector<Input> inputs_of(const host::Manifest& manifest) {
+    std::vector<Input> inputs;
+    for (const auto& [name, dtype, dims, image] : manifest.inputs)
+        inputs.push_back({name, dtype_of(dtype, "the input " + name), dims, image});
+    return inputs;
+}
+
+std::vector<Output> outputs_of(const host::Manifest& manifest) {
+    std::vector<Output> outputs;
+    for (const auto& [name, dtype, dims] : manifest.outputs)
+        outputs.push_back({name, dtype_of(dtype, "the output " + name), dims});
+    return outputs;
+}
+
+void check_torch(const host::Releases& releases, const std::string& what) {
+    constexpr host::Release own{TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR};
+    if (own >= releases.oldest && (!releases.newest || own <= *releases.newest)) return;
+    const std::string expected = !releases.newest ? written(releases.oldest) + " or newer"
+                                 : *releases.newest == releases.oldest
+                                     ? written(releases.oldest)
+                                     : written(releases.oldest) + " to " + written(*releases.newest);
+    throw Error(Code::torch_unsupported, what + " needs PyTorch " + expected + ", and this host has " + TORCH_VERSION +
+                                             ": run it with a host of that PyTorch, or ship the model again with this "
+                                             "one");
+}
+
+// A package is unpacked when it is loaded, where TMPDIR says; a bare machine may not even have /tmp.
+void find_room_to_unpack() {
+    const char* said = std::getenv("TMPDIR");
+    if (access(said ? said : "/tmp", W_OK) == 0) return;
+    for (const char* folder : {"/tmp", "/var/tmp", "/dev/shm", "."}) {
+        if (access(folder, W_OK) != 0) continue;
+        setenv("TMPDIR", folder, 1);
+        return;
+    }
+}
+
+std::unique_ptr<host::SavedModel> load_saved(const std::filesystem::path& folder, const host::Manifest& manifest,
+                                             at::DeviceType device, int runners) {
+    const std::string path = (folder / manifest.model_file).string();
+    if (manifest.model_kind == host::Manifest::Kind::torchscript) return host::load_torchscript(path, device);
+    find_room_to_unpack();
+    return host::load_package(path, runners);
+}
+
+void check_outputs(const std::vector<Output>& expected, const std::vector<at::Tensor>& found) {
+    if (found.size() != expected.size())
+        throw Error(Code::run_failed, "the model gave " + std::to_string(found.size()) + " outputs; expected " +
+                                          std::to_string(expected.size()));
+    for (size_t i = 0; i < expected.size(); ++i)
+        if (found[i].scalar_type() != expected[i].dtype)
+            throw Error(Code::run_failed, "the output " + expected[i].name + " has the dtype " +
+                                              host::name_of(found[i].scalar_type()) + "; expected " +
+                                              host::name_of(expected[i].dtype));
+}
+
+std::vector<at::Tensor> tensors(const c10::IValue& value) {
+    std::vector<at::Tensor> found;
+    host::collect_tensors(value, found);
+    return found;
+}
+
+}  // namespace
+
+Model::Model(std::shared_ptr<const Loaded> loaded) : loaded_(std::move(loaded)) {}
+
+Model Model::load(const std::filesystem::path& folder, const LoadOptions& options) {
+    if (options.runners < 1)
+        throw Error(Code::usage, "runners is " + std::to_string(options.runners) + "; expected a number from 1 on");
+    // Libraries register their operators in tables of the whole process.
+    static std::mutex one_at_a_time;
+    const std::lock_guard lock(one_at_a_time);
+    auto loaded = std::make_shared<Loaded>();
+    loaded->folder = folder;
+    loaded->manifest = host::read_manifest(folder);
+    const host::Manifest& manifest = loaded->manifest;
+    host::check_files(folder, manifest, host::Part::all_but_runtime);
+    loaded->inputs = inputs_of(manifest);
+    loaded->outputs = outputs_of(manifest);
+    check_torch(manifest.torch, "the bundle " + folder.string());
+    for (const host::Manifest::Library& library : manifest.libraries)
+        check_torch(library.torch, "the library " + library.file);
+    host::check_processor(manifest);
+    host::check_device(manifest);
+    loaded->device = manifest.device == "cuda" ? at::kCUDA : at::kCPU;
+    host::namespaces_must_be_free(manifest);
+    host::open_libraries(folder, manifest);
+    host::check_operators(manifest);
+    loaded->saved = load_saved(folder, manifest, loaded->device, options.runners);
+    return Model(std::move(loaded));
+}
+
+std::vector<at::Tensor> Model::run(const std::vector<at::Tensor>& inputs) const {
+    host::check_inputs(loaded_->inputs, loaded_->device, inputs);
+    const c10::AutoGradMode without_gradients(false);
+    std::vector<at::Tensor> found;
+    try {
+        found = tensors(loaded_->saved->run({inputs.begin(), inputs.end()}));
+    } catch (...) {
+        throw Error(Code::run_failed, "the model failed on these inputs: " + host::reason_of_current());
+    }
+    check_outputs(loaded_->outputs, found);
+    return found;
+}
+
+std::vector<at::Tensor> Model::run(const std::map<std::string, at::Tensor>& inputs) const {
+    return run(host::in_order(loaded_->inputs, inputs));
+}
+
+double Model::verify() const {
+    host::check_files(loaded_->folder, loaded_->manifest, host::Part::all);
+    double farthest = 0;
+    for (const std::string& name : loaded_->manifest.goldens) {
+        const c10::IValue golden =
+            host::read_archive("golden", (loaded_->folder / name).string(), Code::golden_differs);
+        if (!golden.isTuple() || golden.toTupleRef().elements().size() != 2)
+            throw Error(Code::golden_differs, name + " is no tuple of inputs and outputs");
+        std::vector<at::Tensor> inputs = tensors(golden.toTupleRef().elements()[0]);
+        for (at::Tensor& input : inputs) input = input.to(loaded_->device);
+        const std::vector<at::Tensor> wanted = tensors(golden.toTupleRef().elements()[1]);
+        const std::vector<at::Tensor> found = run(inputs);
+        check_outputs(loaded_->outputs, wanted);
+        for (size_t i = 0; i < found.size(); ++i) {
+            const std::string what = "the output " + loaded_->outputs[i].name + " for " + name;
+            if (found[i].sizes() != wanted[i].sizes())
+                throw Error(Code::golden_differs, what + " has another shape than it had when the bundle was shipped");
+            const double far = host::distance(found[i], wanted[i]);
+            if (far > loaded_->manifest.tolerance) {
+                std::ostringstream figures;
+                figures << what << " differs by " << far << " of its largest magnitude; expected at most "
+                        << loaded_->manifest.tolerance;
+                throw Error(Code::golden_differs, figures.str());
+            }
+            farthest = std::max(farthest, far);
+        }
+    }
+    return farthest;
+}
+
+const std::vector<Input>& Model::inputs() const {
+    return loaded_->inputs;
+}
+
+const std::vector<Output>& Model::outputs() const {
+    return loaded_->outputs;
+}
+
+const std::string& Model::device() const {
+    return loaded_->manifest.device;
+}
+
+}  // namespace opwright

@@ -1,0 +1,145 @@
+// Runs one saved model, custom operators included, in a process without Python.
+//
+// It is asked through a file of requests and answers with a file of responses. A request that raises is a response
+// like any other; what keeps this program from running the requests at all is one line on standard error and an exit
+// code of its own.
+#include <ATen/core/ivalue.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <getopt.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/libraries.h"
+#include "engine/reason.h"
+#include "engine/saved_model.h"
+#include "opwright/host/error.h"
+#include "probe/exchange.h"
+#include "probe/gradients.h"
+
+namespace opwright::host {
+namespace {
+
+constexpr const char* usage = "usage: host [--library FILE.so]... [--backward] MODEL.pt|MODEL.pt2 REQUESTS RESPONSES";
+
+struct Options {
+    std::vector<std::string> libraries;
+    bool backward = false;
+    std::string model, requests, responses;
+};
+
+Options parse(int argc, char** argv) {
+    static const option known[] = {{"library", required_argument, nullptr, 'l'},
+                                   {"backward", no_argument, nullptr, 'b'},
+                                   {"help", no_argument, nullptr, 'h'},
+                                   {}};
+    Options options;
+    opterr = 0;  // one line is ours to print
+    for (int letter; (letter = getopt_long(argc, argv, "h", known, nullptr)) != -1;) {
+        if (letter == 'l') {
+            options.libraries.emplace_back(optarg);
+        } else if (letter == 'b') {
+            options.backward = true;
+        } else if (letter == 'h') {
+            std::cout << usage << '\n';
+            std::exit(EXIT_SUCCESS);
+        } else {
+            throw Error(Code::usage, "'" + std::string(argv[optind - 1]) + "' is unknown or lacks its value; " + usage);
+        }
+    }
+    if (argc - optind != 3) throw Error(Code::usage, usage);
+    options.model = argv[optind];
+    options.requests = argv[optind + 1];
+    options.responses = argv[optind + 2];
+    return options;
+}
+
+std::unique_ptr<SavedModel> load_model(const std::string& path, bool backward) {
+    must_be_a_file("model", path);
+    if (std::filesystem::path(path).extension() != ".pt2") return load_torchscript(path);
+    if (backward)
+        throw Error(Code::usage, "model " + path +
+                                     " is compiled, and holds no gradients: leave --backward out, or "
+                                     "save the model as TorchScript");
+    return load_package(path);
+}
+
+// Until then, a kernel of a GPU may be running, and what it does wrong is not seen.
+void wait_for(const std::vector<c10::IValue>& outputs) {
+    for (const c10::IValue& output : outputs) {
+        if (!output.isTensor() || output.toTensor().is_cpu() || output.toTensor().is_meta()) continue;
+        const at::Device device = output.toTensor().device();
+        c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+    }
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> times) {
+    if (times.empty()) return 0;
+    std::sort(times.begin(), times.end());
+    return (times[times.size() / 2] + times[(times.size() - 1) / 2]) / 2;
+}
+
+Response answer(SavedModel& model, const Arguments& arguments, bool backward, std::vector<double>& times) {
+    try {
+        const auto start = std::chrono::steady_clock::now();
+        Response response{flattened(model.run(arguments)), {}, ""};
+        wait_for(response.outputs);
+        times.push_back(seconds_since(start));
+        if (backward) response.gradients = gradients(response.outputs, arguments);
+        wait_for(response.gradients);
+        for (std::vector<c10::IValue>* values : {&response.outputs, &response.gradients})
+            std::transform(values->begin(), values->end(), values->begin(), writable);
+        return response;
+    } catch (...) {
+        return {{}, {}, reason_of_current()};
+    }
+}
+
+void run(const Options& options) {
+    linked_libraries_must_have_registered();
+    for (const std::string& path : options.libraries) open_library(path);
+    const std::vector<Arguments> requests = read_requests(options.requests);
+    const auto start = std::chrono::steady_clock::now();
+    const std::unique_ptr<SavedModel> model = load_model(options.model, options.backward);
+    const double load_seconds = seconds_since(start);
+    c10::AutoGradMode with_gradients(options.backward);
+    std::vector<double> times;
+    std::vector<Response> responses;
+    for (const Arguments& arguments : requests) {
+        // Flushed, so that whoever reads it knows which request this program did not survive.
+        std::cout << "request " << responses.size() << std::endl;
+        responses.push_back(answer(*model, arguments, options.backward, times));
+    }
+    std::cout << "answered" << std::endl;
+    write_responses(responses, options.responses);
+    std::cout << "{\"python_mapped\": " << std::boolalpha << python_is_mapped()
+              << ", \"load_seconds\": " << load_seconds << ", \"median_run_seconds\": " << median(times) << "}"
+              << std::endl;
+}
+
+}  // namespace
+}  // namespace opwright::host
+
+int main(int argc, char** argv) {
+    try {
+        opwright::host::run(opwright::host::parse(argc, argv));
+        return EXIT_SUCCESS;
+    } catch (const opwright::Error& error) {
+        opwright::host::print_failure(error.what());
+        return static_cast<int>(error.code());
+    } catch (...) {
+        opwright::host::print_failure(opwright::host::reason_of_current());
+        return static_cast<int>(opwright::Code::internal);
+    }
+}

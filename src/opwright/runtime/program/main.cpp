@@ -1,0 +1,107 @@
+// The program opwright-host: runs a bundle, and is answerable to a shell through its exit codes.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "engine/reason.h"
+#include "opwright/host.h"
+#include "program/npy.h"
+#include "program/npz.h"
+#include "program/options.h"
+#include "program/report.h"
+#include "program/requests.h"
+#include "program/runs.h"
+
+namespace opwright::host {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void write_lone_array(const std::string& path, const Answer& answer) {
+    if (answer.outputs.size() != 1)
+        throw Error(Code::output_unwritable, "the output " + path + " holds one array, and the model gives " +
+                                                 std::to_string(answer.outputs.size()) + ": name an .npz file");
+    const std::string bytes = write_npy(answer.outputs[0]), part = path + ".part";
+    std::ofstream file(part, std::ios::binary);
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    std::error_code error;
+    if (file) std::filesystem::rename(part, path, error);
+    if (file && !error) return;
+    std::filesystem::remove(part, error);
+    throw Error(Code::output_unwritable, "the output " + path + " cannot be written: is its folder there, and yours?");
+}
+
+void write_outputs(const std::string& path, const Answer& answer, const Model& model) {
+    if (path.ends_with(".npy")) {
+        write_lone_array(path, answer);
+        return;
+    }
+    if (!path.ends_with(".npz"))
+        throw Error(Code::usage, "the output " + path + " has another ending than .npz and .npy");
+    std::vector<std::pair<std::string, at::Tensor>> arrays;
+    for (size_t i = 0; i < answer.outputs.size(); ++i) arrays.emplace_back(model.outputs()[i].name, answer.outputs[i]);
+    write_npz(path, arrays);
+}
+
+int run(const Options& options, Report& report, Clock::time_point began) {
+    if (options.threads) at::set_num_threads(options.threads);
+    // NNPACK asks there what the processor can do, and says on standard error at every run that it could not.
+    if (access("/proc/cpuinfo", R_OK) != 0) at::globalContext().setUserEnabledNNPACK(false);
+    const auto start = Clock::now();
+    const Model model = Model::load(options.bundle, {options.runners});
+    const double load_seconds = seconds_since(start);
+    if (options.verify) {
+        report.verified(model, model.verify());
+        return EXIT_SUCCESS;
+    }
+    const std::vector<Request> requests = read_requests(options);
+    const double before_runs = seconds_since(began);
+    int code = EXIT_SUCCESS;  // of the first request that failed
+    const Runs runs = run_all(model, requests, options, [&](const Request& request, Answer& answer) {
+        try {
+            if (!answer.error && !request.output.empty()) write_outputs(request.output, answer, model);
+        } catch (const Error& error) {
+            answer.error = error;
+        }
+        report.answer(request, answer, model);
+        if (answer.error && code == EXIT_SUCCESS) code = static_cast<int>(answer.error->code());
+    });
+    report.figures(runs, load_seconds, before_runs + runs.first_result_seconds);
+    return code;
+}
+
+}  // namespace
+}  // namespace opwright::host
+
+int main(int argc, char** argv) {
+    const auto began = std::chrono::steady_clock::now();
+    using namespace opwright;
+    try {
+        const std::optional<host::Options> options = host::parse_options(argc, argv);
+        if (!options) return EXIT_SUCCESS;
+        host::Report report(*options);
+        try {
+            return host::run(*options, report, began);
+        } catch (const Error& error) {
+            report.failed(error);
+            return static_cast<int>(error.code());
+        }
+    } catch (const Error& error) {
+        host::print_failure(error.what());
+        return static_cast<int>(error.code());
+    } catch (...) {
+        host::print_failure(host::reason_of_current());
+        return static_cast<int>(Code::internal);
+    }
+}

@@ -1,0 +1,64 @@
+#include "program/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "opwright/host/error.h"
+
+namespace opwright::host {
+
+std::optional<Options> parse_options(int argc, char** argv) {
+    Options options;
+    CLI::App app("Runs a bundle that `opwright ship` wrote: a model and its operators, without Python.",
+                 "opwright-host");
+    app.footer(
+        "Examples:\n"
+        "  opwright-host my_bundle --input photo.jpg --top-k 5\n"
+        "  opwright-host my_bundle --input image=a.npy --input warp=b.npy --output result.npz\n"
+        "  opwright-host my_bundle --input all.npz --repeat 100 --threads 2 --json -\n"
+        "  opwright-host my_bundle --requests list.jsonl --runners 4\n"
+        "  opwright-host my_bundle --verify\n\n"
+        "A line of a list: {\"inputs\": {\"image\": \"a.jpg\"}, \"output\": \"a.npz\"}, paths from the list's folder "
+        "on.\n"
+        "Exit codes: 0 done, 2 wrong usage, 20 to 44 as docs/host.md lists them, 1 anything else.");
+    app.add_option("bundle", options.bundle, "The bundle's folder")->required();
+    app.add_option("-i,--input", options.inputs,
+                   "FILE or NAME=FILE: .npy, .npz with an array for each input, .jpg or .png")
+        ->allow_extra_args(false);
+    app.add_option("--requests", options.requests, "A file with a request on each line, in JSON; - is standard input");
+    app.add_option("-o,--output", options.output, "Write the outputs to this .npz, or a lone one to this .npy");
+    app.add_option("--top-k", options.top_k, "Print the places of the K largest values of each row")
+        ->check(CLI::Range(1, 1000000));
+    CLI::Option* json = app.add_option("--json", options.json,
+                                       "Write JSON to FILE, by itself or as -: to standard output. A line for each "
+                                       "request, and one with the figures")
+                            ->type_name("FILE")
+                            ->expected(0, 1);
+    app.add_flag("--verify", options.verify, "Check the bundle and run its goldens, and nothing else");
+    app.add_option("--repeat", options.repeat, "Run each request so many times, and time it")
+        ->check(CLI::Range(1, 100000000));
+    app.add_option("--warm-up", options.warm_up, "Run the first request so many times before the clock starts (2)")
+        ->check(CLI::Range(0, 1000000));
+    app.add_option("--threads", options.threads, "How many threads one run computes with")->check(CLI::Range(1, 4096));
+    app.add_option("--runners", options.runners, "How many requests are computed at a time (1)")
+        ->check(CLI::Range(1, 4096));
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp& help) {
+        app.exit(help);
+        return std::nullopt;
+    } catch (const CLI::ParseError& error) {
+        std::string why = error.what();
+        std::replace(why.begin(), why.end(), '\n', ' ');
+        throw Error(Code::usage, why + "; `opwright-host --help` shows how it is called");
+    }
+    if (json->count() > 0 && options.json.empty()) options.json = "-";
+    if (options.verify ? !options.inputs.empty() || !options.requests.empty()
+                       : options.inputs.empty() == options.requests.empty())
+        throw Error(Code::usage, "expected one of --input, --requests and --verify; `opwright-host --help` shows how");
+    if (!options.requests.empty() && !options.output.empty())
+        throw Error(Code::usage, "--output is for one request: a list names the output of each on its line");
+    return options;
+}
+
+}  // namespace opwright::host

@@ -1,0 +1,27 @@
+// The command line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace opwright::host {
+
+struct Options {
+    std::string bundle;
+    std::vector<std::string> inputs;  // FILE, or NAME=FILE
+    std::string requests;             // a list of further requests; - is standard input
+    std::string output;
+    int top_k = 0;
+    std::string json;  // where JSON goes; - is standard output, empty is nowhere
+    bool verify = false;
+    int repeat = 1;
+    int warm_up = 2;
+    int threads = 0;  // 0: as PyTorch has it
+    int runners = 1;
+};
+
+// Empty where help was asked for, and given. Throws Error with `usage`.
+std::optional<Options> parse_options(int argc, char** argv);
+
+}  // namespace opwright::host

@@ -1,0 +1,178 @@
+#include "program/report.h"
+
+#include <ATen/ops/topk.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "engine/dtypes.h"
+#include "engine/libraries.h"
+#include "engine/reason.h"
+
+namespace opwright::host {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Text from elsewhere, an operator's message say, need not be UTF-8.
+std::string line_of(const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json as_json(const Error& error) {
+    return {{"code", static_cast<int>(error.code())}, {"kind", name_of(error.code())}, {"message", error.what()}};
+}
+
+struct Top {
+    at::Tensor values, places;  // (rows, k)
+};
+
+Top top_of(const at::Tensor& output, int wanted) {
+    const at::Tensor rows = output.cpu().to(at::kDouble).reshape({-1, output.dim() ? output.size(-1) : 1});
+    const auto [values, places] = rows.topk(std::min<int64_t>(wanted, rows.size(1)));
+    return {values.contiguous(), places.contiguous()};
+}
+
+bool has_rows(const at::Tensor& output) {
+    return output.numel() > 0 && !output.is_complex();
+}
+
+Json top_as_json(const at::Tensor& output, int wanted) {
+    const Top top = top_of(output, wanted);
+    Json rows = Json::array();
+    for (int64_t row = 0; row < top.values.size(0); ++row) {
+        Json entries = Json::array();
+        for (int64_t i = 0; i < top.values.size(1); ++i)
+            entries.push_back(
+                {{"index", top.places[row][i].item().toLong()}, {"value", top.values[row][i].item().toDouble()}});
+        rows.push_back(entries);
+    }
+    return rows;
+}
+
+void print_top(std::ostream& out, const at::Tensor& output, int wanted) {
+    const Top top = top_of(output, wanted);
+    for (int64_t row = 0; row < top.values.size(0); ++row) {
+        if (top.values.size(0) > 1) out << "  row " << row << '\n';
+        for (int64_t i = 0; i < top.values.size(1); ++i) {
+            char line[64];
+            std::snprintf(line, sizeof line, "  %6lld  %.6g\n",
+                          static_cast<long long>(top.places[row][i].item().toLong()),
+                          top.values[row][i].item().toDouble());
+            out << line;
+        }
+    }
+}
+
+// The value that `part` of all are at or below.
+double percentile(const std::vector<double>& sorted, double part) {
+    const auto rank = static_cast<size_t>(std::ceil(part * static_cast<double>(sorted.size())));
+    return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];
+}
+
+std::string milliseconds(double seconds) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3f ms", seconds * 1e3);
+    return text;
+}
+
+Json answer_as_json(const Request& request, const Answer& answer, const Model& model, const Options& options) {
+    Json line = Json::object();
+    if (!request.name.empty()) line["request"] = request.name;
+    if (answer.error) {
+        line["error"] = as_json(*answer.error);
+        return line;
+    }
+    line["outputs"] = Json::array();
+    for (size_t i = 0; i < answer.outputs.size(); ++i) {
+        const at::Tensor& output = answer.outputs[i];
+        Json entry{{"name", model.outputs()[i].name},
+                   {"dtype", name_of(output.scalar_type())},
+                   {"shape", output.sizes().vec()}};
+        if (options.top_k && has_rows(output)) entry["top"] = top_as_json(output, options.top_k);
+        line["outputs"].push_back(entry);
+    }
+    if (!request.output.empty()) line["written"] = request.output;
+    if (options.repeat > 1) line["repeats"] = answer.repeats;
+    return line;
+}
+
+void print_answer(std::ostream& out, const Request& request, const Answer& answer, const Model& model,
+                  const Options& options) {
+    if (!request.name.empty()) out << request.name << '\n';
+    for (size_t i = 0; i < answer.outputs.size(); ++i) {
+        const at::Tensor& output = answer.outputs[i];
+        out << model.outputs()[i].name << ": " << name_of(output.scalar_type()) << ' ' << output.sizes() << '\n';
+        if (options.top_k && has_rows(output)) print_top(out, output, options.top_k);
+    }
+    if (!request.output.empty()) out << "written to " << request.output << '\n';
+    if (!answer.repeats) out << "further runs gave other bits\n";
+    out << std::flush;
+}
+
+}  // namespace
+
+Report::Report(const Options& options) : options_(options) {
+    if (options.json != "-") people_ = &std::cout;
+    if (options.json.empty()) return;
+    json_ = &std::cout;
+    if (options.json == "-") return;
+    file_.open(options.json);
+    json_ = &file_;
+    if (!file_)
+        throw Error(Code::output_unwritable, "--json " + options.json +
+                                                 " cannot be written: name a file in a folder that exists, or - for "
+                                                 "standard output");
+}
+
+void Report::answer(const Request& request, const Answer& answer, const Model& model) {
+    if (json_) *json_ << line_of(answer_as_json(request, answer, model, options_)) << std::endl;
+    if (answer.error)
+        print_failure((request.name.empty() ? "" : request.name + ": ") + answer.error->what());
+    else if (people_)
+        print_answer(*people_, request, answer, model, options_);
+}
+
+void Report::figures(const Runs& runs, double load_seconds, double first_result_seconds) {
+    std::vector<double> sorted = runs.seconds;
+    std::sort(sorted.begin(), sorted.end());
+    if (json_) {
+        Json line{{"runs", sorted.size()},
+                  {"load_seconds", load_seconds},
+                  {"first_result_seconds", first_result_seconds},
+                  {"wall_seconds", runs.wall_seconds},
+                  {"resident_bytes_before", runs.resident_bytes_before},
+                  {"resident_bytes_after", runs.resident_bytes_after},
+                  {"python_mapped", python_is_mapped()}};
+        if (!sorted.empty())
+            line["latency_seconds"] = {{"p50", percentile(sorted, 0.5)},
+                                       {"p90", percentile(sorted, 0.9)},
+                                       {"p99", percentile(sorted, 0.99)},
+                                       {"max", sorted.back()}};
+        *json_ << line_of(line) << std::endl;
+    }
+    if (people_ && options_.repeat > 1 && !sorted.empty())
+        *people_ << sorted.size() << " runs: p50 " << milliseconds(percentile(sorted, 0.5)) << ", p90 "
+                 << milliseconds(percentile(sorted, 0.9)) << ", p99 " << milliseconds(percentile(sorted, 0.99))
+                 << ", max " << milliseconds(sorted.back()) << std::endl;
+}
+
+void Report::verified(const Model& model, double farthest) {
+    if (json_)
+        *json_ << line_of({{"verified", options_.bundle}, {"farthest", farthest}, {"device", model.device()}})
+               << std::endl;
+    if (people_)
+        *people_ << options_.bundle << " is well: its outputs lie at most " << farthest
+                 << " of their largest magnitude from its goldens" << std::endl;
+}
+
+void Report::failed(const Error& error) {
+    if (json_) *json_ << line_of({{"error", as_json(error)}}) << std::endl;
+    print_failure(error.what());
+}
+
+}  // namespace opwright::host

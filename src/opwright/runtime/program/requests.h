@@ -1,0 +1,26 @@
+// What is asked of a model: tensors from files, and where the answer goes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "opwright/host.h"
+#include "program/options.h"
+
+namespace opwright::host {
+
+struct Request {
+    std::string name;    // in messages: its place in the list; empty for a lone one
+    std::string output;  // empty where it is not to be written
+    std::vector<std::string> inputs;
+};
+
+// Those of --input, or those of the list. Throws Error with `input_unreadable`.
+std::vector<Request> read_requests(const Options& options);
+
+// The tensors of a request, in the order of the model's inputs and on its device. Throws Error.
+std::vector<at::Tensor> read_inputs(const Request& request, const Model& model);
+
+}  // namespace opwright::host
