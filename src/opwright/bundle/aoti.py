@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,13 +15,15 @@ from torch.export import Dim
 from opwright.builder.cache import Cache
 from opwright.bundle import shape
 from opwright.bundle.archive import write_again
+from opwright.bundle.cause import cause
+from opwright.bundle.choices import LEVELS
 from opwright.bundle.manifest import Dimension
 from opwright.bundle.outputs import Flat
 from opwright.bundle.precision import channels_last, for_bfloat16
 from opwright.bundle.processor import features_needed
+from opwright.bundle.quiet import quiet
 from opwright.bundle.saved import load_package
 from opwright.errors import BundleError
-from opwright.spec.difference import first_line
 from opwright.toolchain.compiler import find_cxx
 
 if TYPE_CHECKING:
@@ -35,9 +37,9 @@ if TYPE_CHECKING:
     from opwright.bundle.shape import Size
     from opwright.bundle.source import Source
 
-# By the level: how many bits wide the vectors are that AOTInductor writes itself. More would take it beyond the level.
-LEVELS = {"native": None, "x86-64": 1, "x86-64-v2": 1, "x86-64-v3": 256, "x86-64-v4": 256}
-_METADATA = "opwright"
+_METADATA = "opwright.precision"
+# What torch.export says of a size that it was told to leave open.
+_FIXED = re.compile(r"L\['inputs'\]\[(\d+)\]\.size\(\)\[(\d+)\] as dynamic but your code specialized it")
 
 
 def write_package(
@@ -52,8 +54,7 @@ def write_package(
     Raises:
         BundleError: it cannot be exported or compiled, or its results change.
     """
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")
+    with torch.no_grad():
         if source.kind == "aoti" and source.path is not None:
             return _taken(source, path, judge, precision)
         program = _exported(source, inputs, judge, precision)
@@ -105,7 +106,8 @@ def _export(model: nn.Module, inputs: Inputs, judge: Judge) -> ExportedProgram:
         {at: _free(dim) for at, dim in enumerate(one.dims) if isinstance(dim, Dimension)} for one in inputs.shapes
     )
     try:
-        program = torch.export.export(model, given, dynamic_shapes={"inputs": free}, strict=False)
+        with quiet():
+            program = torch.export.export(model, given, dynamic_shapes={"inputs": free}, strict=False)
     except Exception as error:
         raise BundleError(_why_not_exported(error, inputs)) from error
     _check_ranges(program, inputs)
@@ -147,17 +149,17 @@ def _narrowed(name: str, dims: tuple[Size, ...], at: int, taken: Size) -> str:
 
 
 def _why_not_exported(error: Exception, inputs: Inputs) -> str:
-    text = str(error)
-    if "specialized it to be a constant" in text or "Constraints violated" in text:
-        told = next((line.strip(" -") for line in text.splitlines() if "dynamic" in line and "[" in line), "")
-        shapes = ", ".join(
-            f"--shape {name}=..." for name, one in zip(inputs.names, inputs.shapes, strict=True) if one.varies
-        )
-        return (
-            f"the model does not take the sizes that are to vary: {told or first_line(error)}\nGive the sizes that it "
-            f"takes with {shapes}, or samples of one size"
-        )
-    return f"the model cannot be exported: {first_line(error)}. Try --format torchscript"
+    fixed = _FIXED.search(str(error))
+    if fixed is None:
+        return f"the model cannot be exported: {cause(error)}. Try --format torchscript"
+    number, at = int(fixed[1]), int(fixed[2])
+    name, dims = inputs.names[number], inputs.shapes[number].dims
+    sizes = ",".join("N" if place == at else shape.written(dim) for place, dim in enumerate(dims))
+    return (
+        f"dimension {at} of {name!r} is to take {shape.written(dims[at])}, and the export fixes it: the model uses "
+        f"this size as a number, as range({name}.shape[{at}]) does. Give --shape {name}={sizes} with one size N, or "
+        "change the model"
+    )
 
 
 def _compiled(program: ExportedProgram, path: Path, judge: Judge, precision: str, cpu: str) -> tuple[str, ...]:
@@ -175,9 +177,10 @@ def _compiled(program: ExportedProgram, path: Path, judge: Judge, precision: str
     with _cache_folder():
         try:
             compile_and_package = torch._inductor.aoti_compile_and_package  # noqa: SLF001  documented, under this name
-            compile_and_package(program, package_path=str(path), inductor_configs=settings)
+            with quiet():
+                compile_and_package(program, package_path=str(path), inductor_configs=settings)
         except Exception as error:
-            msg = f"AOTInductor cannot compile the model: {first_line(error)}"
+            msg = f"AOTInductor cannot compile the model: {cause(error)}"
             raise BundleError(msg) from error
         write_again(path)
         return features_needed(_flags(level), judge.note)

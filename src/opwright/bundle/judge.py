@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from opwright.bundle.closeness import figure, largest_difference, why_infinite
+from opwright.bundle.closeness import difference, figure, largest_difference, why_infinite
 from opwright.bundle.outputs import flat
 from opwright.errors import BundleError
 from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from torch import Tensor
 
     from opwright.bundle.goldens import Golden
     from opwright.bundle.progress import ShipProgress
@@ -28,14 +30,18 @@ class Judge:
         goldens: the calls.
         tolerance: how far results may lie from them.
         progress: where steps are shown.
+        truth: what the goldens' outputs come from.
         differences: the largest difference after each transform, by its name.
+        by_output: the same for each output, in their order.
         notes: what the user should know.
     """
 
     goldens: Sequence[Golden]
     tolerance: float
     progress: ShipProgress
+    truth: str = "eager PyTorch"
     differences: dict[str, float] = field(default_factory=dict)
+    by_output: dict[str, list[float]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def step(self, what: str) -> None:
@@ -58,17 +64,21 @@ class Judge:
         Raises:
             BundleError: a result lies too far from its golden.
         """
-        self.progress.step(f"{transform}: compared with eager PyTorch")
-        largest = 0.0
+        self.progress.step(f"{transform}: compared with {self.truth}")
+        largest = [0.0] * len(self.goldens[0].outputs)
         for golden in self.goldens:
             for _ in range(runs):
-                found, why = self._difference(transform, model, golden, advice)
+                outputs = self._run(transform, model, golden, advice)
+                found = largest_difference(outputs, golden.outputs)
                 if not found <= self.tolerance:
-                    told = why or f"by {figure(found)} of the largest magnitude, where {self.tolerance:g} is allowed"
-                    msg = f"{transform} changes the results ({golden.what}): {told}. {advice or self._advice(found)}"
+                    told = f"by {figure(found)} of the largest magnitude, where {self.tolerance:g} is allowed"
+                    why = why_infinite(outputs, golden.outputs) if math.isinf(found) else told
+                    msg = f"{transform} changes the results ({golden.what}): {why}. {advice or self._advice(found)}"
                     raise BundleError(msg)
-                largest = max(largest, found)
-        self.differences[transform] = largest
+                pairs = zip(largest, outputs, golden.outputs, strict=True)
+                largest = [max(before, difference(*pair)) for before, *pair in pairs]
+        self.by_output[transform] = largest
+        self.differences[transform] = max(largest, default=0.0)
 
     @staticmethod
     def _advice(found: float) -> str:
@@ -77,14 +87,12 @@ class Judge:
         return "Nothing was written; --tolerance says how much is right for this model"
 
     @staticmethod
-    def _difference(transform: str, model: Callable[..., Any], golden: Golden, advice: str) -> tuple[float, str]:
+    def _run(transform: str, model: Callable[..., Any], golden: Golden, advice: str) -> Sequence[Tensor]:
         try:
             with torch.no_grad():
-                outputs = flat(model(*golden.fresh()))
+                return flat(model(*golden.fresh()))
         except BundleError:
             raise
         except Exception as error:
             msg = f"after {transform} the model does not run ({golden.what}): {first_line(error)}. {advice}".rstrip()
             raise BundleError(msg) from error
-        found = largest_difference(outputs, golden.outputs)
-        return found, why_infinite(outputs, golden.outputs) if math.isinf(found) else ""

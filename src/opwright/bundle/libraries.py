@@ -72,6 +72,11 @@ def open_libraries(paths: Iterable[str | Path]) -> list[Opened]:
     return opened
 
 
+def this_release() -> str:
+    """The release of PyTorch that is here, as `2.13`."""
+    return ".".join(torch.__version__.split(".")[:2])
+
+
 def described(libraries: Sequence[Opened], called: Collection[str] | None, device: str) -> tuple[LibraryFile, ...]:
     """What the manifest says of libraries.
 
@@ -110,7 +115,7 @@ def _described(library: Opened, called: Collection[str] | None, device: str) -> 
                 )
                 raise BundleError(msg)
             operators.append(Operator(schema, is_called and has_native_kernel(overload, device)))
-    this = ".".join(torch.__version__.split(".")[:2])
+    this = this_release()
     oldest, newest = (".".join(map(str, OLDEST)), None) if library.stable else (this, this)
     return LibraryFile(library.file, library.namespaces, oldest, newest, tuple(operators))
 

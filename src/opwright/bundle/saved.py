@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 import zipfile
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from opwright.bundle.cause import cause
+from opwright.bundle.quiet import quiet
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:
@@ -76,13 +76,12 @@ def load_package(path: Path) -> Any:  # noqa: ANN401  torch's AOTICompiledModel,
 
 
 def _loaded(path: Path, load: Callable[[], Any]) -> Any:  # noqa: ANN401  each kind has its own class
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
+    try:
+        with quiet():
             return load()
-        except Exception as error:
-            msg = f"{path} cannot be loaded: {cause(error)}"
-            raise BundleError(msg) from error
+    except Exception as error:
+        msg = f"{path} cannot be loaded: {cause(error)}"
+        raise BundleError(msg) from error
 
 
 def _refusal(path: Path) -> str:

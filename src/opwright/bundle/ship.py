@@ -6,19 +6,21 @@ import copy
 import platform
 import shutil
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-import opwright
 from opwright.bundle import shape
-from opwright.bundle.aoti import LEVELS, write_package
+from opwright.bundle.aoti import write_package
+from opwright.bundle.choices import FORMATS, LEVELS, PRECISIONS
 from opwright.bundle.closeness import TOLERANCES
 from opwright.bundle.goldens import run_goldens, write_golden
 from opwright.bundle.judge import Judge
-from opwright.bundle.libraries import described, open_libraries
+from opwright.bundle.libraries import described, open_libraries, this_release
 from opwright.bundle.manifest import FORMAT, Cpu, Input, Manifest, ModelFile, TorchVersions
+from opwright.bundle.migrate import SAME_MODEL, migrated
 from opwright.bundle.processor import features_here, features_needed
 from opwright.bundle.progress import ShipProgress
 from opwright.bundle.samples import find_inputs, read_samples
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from opwright.bundle.samples import Inputs
     from opwright.bundle.source import Source
 
-FORMATS: tuple[str, ...] = get_args(get_type_hints(ModelFile)["kind"])
-PRECISIONS = tuple(TOLERANCES)
 _MODEL_FILES = {"torchscript": "model.pt", "aoti": "model.pt2"}
 
 
@@ -50,13 +50,16 @@ class Shipped:
         path: its folder.
         manifest: what it says of itself.
         notes: what the user should know.
-        differences: how far results lay from eager PyTorch's after each transform, as a part of the largest magnitude.
+        differences: how far results lay from eager PyTorch's, or the migrated model's, after each transform, as a part
+            of the largest magnitude.
+        by_output: the same by the output's name.
     """
 
     path: Path
     manifest: Manifest
     notes: tuple[str, ...]
     differences: dict[str, float]
+    by_output: dict[str, dict[str, float]]
 
 
 def ship(
@@ -69,6 +72,7 @@ def ship(
     precision: str = "float32",
     device: str = "cpu",
     weights: str | Path | None = None,
+    like: str | Path | None = None,
     shapes: Mapping[str, str] | None = None,
     samples: str | Path | Iterable[Any] | None = None,
     tolerance: float | None = None,
@@ -92,6 +96,7 @@ def ship(
         precision: what is computed in inside; inputs and outputs keep their dtypes.
         device: where the model is to run: `"cpu"`.
         weights: a file with the state dict of the model.
+        like: a TorchScript model to migrate from: the module is given its weights, and has to give its results.
         shapes: by the name of an input its shape, such as `float32[1..64,3,224,224]`.
         samples: sample inputs, or a file with them: `.pt`, `.npz`, `.npy`.
         tolerance: how far a result may lie from eager PyTorch's, as a part of the largest magnitude.
@@ -110,15 +115,21 @@ def ship(
         shown.step("model")
         # A module that was handed in stays as it is.
         source = find_source(copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model)
-        _give_weights(source, weights)
+        _check_takes_weights(source, weights or like)
+        if weights is not None:
+            load_weights(source.model, Path(weights))
+        old = migrated(source, Path(like), weights_too=weights is None) if like is not None else None
         given = read_samples(Path(samples)) if isinstance(samples, (str, Path)) else samples
         inputs = find_inputs(source, given, shapes or {})
-        shown.step("samples in eager PyTorch")
-        goldens = run_goldens(source.model, inputs)
+        truth = "eager PyTorch" if like is None else Path(like).name
+        shown.step(f"samples in {truth}")
+        goldens = run_goldens(old or source.model, inputs)
         allowed = TOLERANCES[precision] if tolerance is None else tolerance
-        judge = Judge(goldens.all, allowed, shown)
+        judge = Judge(goldens.all, allowed, shown, truth)
         if inputs.made_up:
             judge.note("there are no samples: the goldens are random numbers of the shapes that are said")
+        if old is not None:
+            judge.examine("the source", source.model, advice=SAME_MODEL)
         file = folder.path / _MODEL_FILES[format]
         called: list[str] | None
         needed: tuple[str, ...] = ()
@@ -136,7 +147,7 @@ def ship(
         runtime = add_runtime(folder.path) if self_contained else None
         manifest = Manifest(
             format=FORMAT,
-            opwright=opwright.__version__,
+            opwright=version("opwright"),
             # What is chosen among was looked at above.
             model=ModelFile(file.name, cast("Any", format), cast("Any", precision)),
             torch=_torch_versions(format),
@@ -152,7 +163,9 @@ def ship(
             files={},
         )
         whole = folder.finish(manifest)
-    return Shipped(folder.target, whole, tuple(judge.notes), judge.differences)
+    outputs = [output.name for output in goldens.outputs]
+    by_output = {step: dict(zip(outputs, found, strict=True)) for step, found in judge.by_output.items()}
+    return Shipped(folder.target, whole, tuple(judge.notes), judge.differences, by_output)
 
 
 def _check_choices(*, format: str, cpu: str, precision: str, device: str, tolerance: float | None) -> None:  # noqa: A002  as above
@@ -173,13 +186,10 @@ def _check_choices(*, format: str, cpu: str, precision: str, device: str, tolera
         raise BundleError(msg)
 
 
-def _give_weights(source: Source, weights: str | Path | None) -> None:
-    if weights is None:
-        return
-    if source.kind != "module" or not isinstance(source.model, torch.nn.Module):
+def _check_takes_weights(source: Source, given: str | Path | None) -> None:
+    if given is not None and (source.kind != "module" or not isinstance(source.model, torch.nn.Module)):
         msg = f"{source.name} is a saved model, which has its weights: leave --weights out, or name the callable"
         raise BundleError(msg)
-    load_weights(source.model, Path(weights))
 
 
 def _features(needed: tuple[str, ...], libraries: list[Opened], judge: Judge) -> tuple[str, ...]:
@@ -209,7 +219,7 @@ def _write_goldens(goldens: Goldens, folder: Path) -> tuple[str, ...]:
 
 
 def _torch_versions(format: str) -> TorchVersions:  # noqa: A002  as above
-    this = ".".join(torch.__version__.split(".")[:2])
+    this = this_release()
     # What AOTInductor compiles calls into the PyTorch that it was compiled with.
     return TorchVersions(str(torch.__version__), this, this if format == "aoti" else None)
 

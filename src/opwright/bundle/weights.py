@@ -17,7 +17,7 @@ _MOST_SHOWN = 5
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
-    """Load the state dict at `path`, or the one under the key `state_dict` of the checkpoint there.
+    """Give `model` the state dict at `path`, or the one under the key `state_dict` of the checkpoint there.
 
     Raises:
         BundleError: the file holds something else, or not exactly what the model has.
@@ -39,6 +39,15 @@ def load_weights(model: nn.Module, path: Path) -> None:
         got = type(held).__name__
         msg = f"{path} holds no weights: expected what torch.save wrote of model.state_dict(), got a {got}"
         raise BundleError(msg)
+    give_weights(model, held, path)
+
+
+def give_weights(model: nn.Module, held: dict[str, Any], path: Path) -> None:
+    """Give `model` the weights `held`, which were read from `path`.
+
+    Raises:
+        BundleError: they are not exactly what the model has.
+    """
     wrong = _differences(model.state_dict(), held)
     if wrong:
         more = f"\n  and {len(wrong) - _MOST_SHOWN} more" if len(wrong) > _MOST_SHOWN else ""

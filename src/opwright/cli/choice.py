@@ -26,6 +26,17 @@ def some_of(known: Sequence[str]) -> Callable[[list[str] | None], list[str] | No
     return checked
 
 
+def one_of(known: Sequence[str]) -> Callable[[str], str]:
+    """The same for an option that takes one name."""
+    some = some_of(known)
+
+    def checked(given: str) -> str:
+        some([given])
+        return given
+
+    return checked
+
+
 LibraryArgument = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of an op.py, or the file.")]
 BundleArgument = Annotated[
     Path, typer.Argument(metavar="BUNDLE", help="The folder of a bundle, as `opwright ship` writes it.")

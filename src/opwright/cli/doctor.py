@@ -16,6 +16,7 @@ from opwright.builder.cache import Cache
 from opwright.builder.ninja import program as ninja_program
 from opwright.cli.output import JsonOption, stdout, write_json
 from opwright.errors import OpwrightError, ToolchainError
+from opwright.host.install import PACKAGES as OF_THE_HOST
 from opwright.toolchain.compiler import find_cxx, find_nvcc
 from opwright.toolchain.packages import find_package
 from opwright.toolchain.pytorch import find_pytorch
@@ -65,7 +66,11 @@ def doctor(
         _look("nvcc", "CUDA sources", _nvcc),
         _look("GPU", "running CUDA code", _gpu),
         _look("pkg-config", "libraries' packages= argument", lambda: _program("pkg-config")),
-        _look("cmake", "C++ applications", lambda: _program("cmake")),
+        _look("cmake", "the host, C++ applications", lambda: _program("cmake")),
+        *(
+            _look(name, "the host: running bundles", functools.partial(_of_the_host, name))
+            for name in OF_THE_HOST
+        ),
         *(
             _look(f"package {name}", "what you asked for", functools.partial(_package, name), required=True)
             for name in package or []
@@ -116,6 +121,14 @@ def _gpu() -> str:
 
 def _package(name: str) -> str:
     return find_package(name).version
+
+
+def _of_the_host(name: str) -> str:
+    try:
+        return _package(name)
+    except ToolchainError as error:
+        msg = f"{name}'s development files: install the package {OF_THE_HOST[name]}"
+        raise ToolchainError(msg) from error
 
 
 def _program(name: str) -> str:

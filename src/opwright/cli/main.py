@@ -12,6 +12,7 @@ from opwright.cli.bench import bench
 from opwright.cli.build import build
 from opwright.cli.check import check
 from opwright.cli.doctor import doctor
+from opwright.cli.migrate import migrate
 from opwright.cli.new import new
 from opwright.cli.output import stderr
 from opwright.cli.run import CONTEXT, run
@@ -36,6 +37,7 @@ app.command()(build)
 app.command()(check)
 app.command()(bench)
 app.command()(ship)
+app.command()(migrate)
 app.command()(verify)
 app.command(context_settings=CONTEXT)(run)
 app.command()(doctor)

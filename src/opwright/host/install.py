@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ def install_host(*, verbose: bool = False) -> Path:
     """
     cache = Cache()
     torch = find_pytorch()
-    recipe = digest([*torch.identity, *find_cxx().identity, *_packages(), *_sources()])
+    recipe = digest([version("opwright"), *torch.identity, *find_cxx().identity, *_packages(), *_sources()])
     if (found := cache.find_folder(recipe)) is not None:
         return found
     with Progress(_NAME, verbose=verbose) as shown, cache.building(recipe, shown.note) as work:

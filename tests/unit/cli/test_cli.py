@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opwright.host.install import PACKAGES
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -24,11 +26,12 @@ def opwright(*arguments: str, **environment: str) -> subprocess.CompletedProcess
 
 def test_help_names_every_verb_and_every_exit_code() -> None:
     shown = opwright("--help").stdout
-    for word in ("build", "check", "bench", "doctor", "Exit codes: 0 done, 2 wrong usage, 3 op.py"):
+    verbs = ("build", "check", "bench", "ship", "migrate", "verify", "run", "doctor")
+    for word in (*verbs, "Exit codes: 0 done, 2 wrong usage, 3 op.py"):
         assert word in shown
 
 
-@pytest.mark.parametrize("verb", ["build", "check", "bench", "doctor"])
+@pytest.mark.parametrize("verb", ["build", "check", "bench", "ship", "migrate", "verify", "doctor"])
 def test_the_help_of_a_verb_has_examples_and_json(verb: str) -> None:
     shown = opwright(verb, "--help").stdout
     assert "Examples" in shown
@@ -63,6 +66,16 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it() -> None:
     missing = opwright("doctor", "--package", "no-such-package")
     assert missing.returncode == 4
     assert "'no-such-package' is not installed" in missing.stdout
+
+
+def test_the_doctor_lists_what_the_host_needs_and_builds_go_without_it(tmp_path: Path) -> None:
+    nowhere = {"PKG_CONFIG_LIBDIR": str(tmp_path), "PKG_CONFIG_PATH": ""}
+    ended = opwright("doctor", "--json", "-", **nowhere)
+    findings = {finding["what"]: finding for finding in json.loads(ended.stdout)["findings"]}
+    assert ended.returncode == 0
+    for name, debian in PACKAGES.items():
+        assert findings[name]["advice"] == f"{name}'s development files: install the package {debian}"
+        assert "the host" in findings[name]["needed"]
 
 
 def test_the_doctor_finds_a_cache_that_cannot_be_written(tmp_path: Path) -> None:

@@ -1,0 +1,25 @@
+"""Keeps PyTorch's own pages off the terminal while it exports, compiles and loads."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings, log lines and printed graphs: what matters of them is in the exception that follows."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,68 @@
+"""`opwright migrate`: the road from a TorchScript file to a package that AOTInductor compiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opwright.cli import shipping
+from opwright.cli.output import JsonOption, stderr
+
+
+def migrate(
+    saved: Annotated[Path, typer.Argument(metavar="MODEL.pt", help="The TorchScript model.")],
+    *,
+    source: Annotated[
+        str,
+        typer.Option(
+            "--source", metavar="MODEL", help="What it was made of: file.py:callable or package.module:callable."
+        ),
+    ],
+    output: shipping.OutputOption,
+    ops: shipping.LibrariesOption = None,
+    format: shipping.FormatOption = "aoti",  # noqa: A002  the name of the option
+    cpu: shipping.CpuOption = "native",
+    precision: shipping.PrecisionOption = "float32",
+    weights: shipping.WeightsOption = None,
+    samples: shipping.SamplesOption = None,
+    shape: shipping.ShapesOption = None,
+    tolerance: shipping.ToleranceOption = None,
+    self_contained: shipping.SelfContainedOption = False,
+    force: shipping.ForceOption = False,
+    verbose: shipping.VerboseOption = False,
+    json: JsonOption = None,
+) -> None:
+    """Write a bundle of a TorchScript model whose source is there, in the other format.
+
+    The module that the source makes is given the weights of MODEL.pt. Its results, and those of what is compiled of it,
+    are compared with MODEL.pt's, output by output; the bundle's goldens are MODEL.pt's own results.
+
+    Examples:
+
+        opwright migrate old.pt --source model.py:net --ops ops/mine -o build/net --format aoti
+
+        opwright migrate frozen.pt --source model.py:net --weights net.pth -o build/net
+    """
+    # Imported here: this needs torch, for which no other verb's user should wait.
+    from opwright.bundle.progress import ShipProgress  # noqa: PLC0415  as said
+    from opwright.bundle.ship import ship  # noqa: PLC0415  as said
+
+    shipped = ship(
+        source,
+        ops or (),
+        output=output,
+        format=format,
+        cpu=cpu,
+        precision=precision,
+        weights=weights,
+        like=saved,
+        samples=samples,
+        shapes=shipping.named_shapes(shape),
+        tolerance=tolerance,
+        self_contained=self_contained,
+        force=force,
+        progress=ShipProgress(stderr(), verbose=verbose),
+    )
+    shipping.report(shipped, json)

@@ -1,0 +1,128 @@
+"""What the verbs that write a bundle share: their options, and what they show of the bundle."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from opwright.bundle.choices import FORMATS, LEVELS, PRECISIONS
+from opwright.cli.choice import one_of
+from opwright.cli.output import stderr, stdout, write_json
+
+if TYPE_CHECKING:
+    from opwright.bundle.ship import Shipped
+
+OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="BUNDLE", help="The folder to write.")]
+LibrariesOption = Annotated[
+    list[str] | None,
+    typer.Option("--ops", metavar="PATH", help="An operator library: a folder of an op.py, or a shared object."),
+]
+FormatOption = Annotated[
+    str, typer.Option("--format", metavar="NAME", help=f"{' or '.join(FORMATS)}.", callback=one_of(FORMATS))
+]
+CpuOption = Annotated[
+    str,
+    typer.Option(
+        "--cpu",
+        metavar="LEVEL",
+        help=f"What a package is compiled for: {', '.join(LEVELS)}.",
+        callback=one_of(tuple(LEVELS)),
+    ),
+]
+PrecisionOption = Annotated[
+    str,
+    typer.Option(
+        "--precision",
+        metavar="NAME",
+        help=f"What is computed in inside: {' or '.join(PRECISIONS)}.",
+        callback=one_of(PRECISIONS),
+    ),
+]
+WeightsOption = Annotated[
+    Path | None, typer.Option("--weights", metavar="FILE", help="The model's weights: a state dict.")
+]
+SamplesOption = Annotated[
+    Path | None, typer.Option("--samples", metavar="FILE", help="Sample inputs: .npy, .npz or .pt.")
+]
+ShapesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        metavar="NAME=DTYPE[DIMS]",
+        help="An input's shape: image=float32[1..64,3,224,224]; several times.",
+    ),
+]
+ToleranceOption = Annotated[
+    float | None,
+    typer.Option(
+        "--tolerance",
+        metavar="X",
+        help="How far results may lie from the model's own: 1e-4 of the largest magnitude.",
+    ),
+]
+SelfContainedOption = Annotated[
+    bool, typer.Option("--self-contained", help="Put the host program and PyTorch's libraries in as well.")
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Take the place of a bundle that is there.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Print each step.")]
+
+
+def named_shapes(given: list[str] | None) -> dict[str, str]:
+    """What `--shape` was given, by the names of the inputs."""
+    return dict(map(_named, given or ()))
+
+
+def report(shipped: Shipped, json: str | None) -> None:
+    """Show a bundle that was written, and what its user should know."""
+    for note in shipped.notes:
+        stderr().print(f"note: {note}", markup=False, soft_wrap=True)
+    if json is not None:
+        write_json(json, _result(shipped))
+    if json != "-":
+        _show(shipped)
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, sign, shape = text.partition("=")
+    if not sign or not name.strip():
+        msg = f"{text!r} is no NAME=SHAPE: expected such as image=float32[1..64,3,224,224]"
+        raise typer.BadParameter(msg, param_hint="--shape")
+    return name.strip(), shape
+
+
+def _result(shipped: Shipped) -> dict[str, Any]:
+    return {
+        "path": str(shipped.path),
+        "differences": shipped.differences,
+        "differences_by_output": shipped.by_output,
+        "notes": list(shipped.notes),
+        "manifest": asdict(shipped.manifest),
+    }
+
+
+def _show(shipped: Shipped) -> None:
+    """The files with their sizes, and how far the outputs lay from the model's own after each transform."""
+    from rich.table import Table  # noqa: PLC0415  slow to import, and wanted here alone
+
+    from opwright.report.words import of_bytes  # noqa: PLC0415  as above
+
+    console = stdout()
+    files = Table(box=None, pad_edge=False, header_style="dim")
+    files.add_column("file")
+    files.add_column("size", justify="right")
+    for name, facts in shipped.manifest.files.items():
+        files.add_row(name, of_bytes(facts.bytes))
+    console.print(files)
+    console.print()
+    steps = Table(box=None, pad_edge=False, header_style="dim")
+    steps.add_column("difference after")
+    for output in shipped.manifest.outputs:
+        steps.add_column(output.name, justify="right")
+    for step, outputs in shipped.by_output.items():
+        steps.add_row(step, *(f"{found:.1e}" if found else "0" for found in outputs.values()))
+    console.print(steps)
+    console.print()
+    console.print(f"{shipped.path}", markup=False, soft_wrap=True)

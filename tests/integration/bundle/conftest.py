@@ -1,0 +1,82 @@
+"""Bundles that several tests look at: shipped once, by the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from opwright.bundle.read import read_manifest
+
+if TYPE_CHECKING:
+    from opwright.bundle.manifest import Manifest
+    from tests.integration.conftest import BuildOnce
+
+MODELS = Path(__file__).parent / "models.py"
+PACKAGES = Path(__file__).parents[2] / "packages"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle, and what the command said on its two streams."""
+
+    path: Path
+    out: str
+    said: str
+
+    @property
+    def manifest(self) -> Manifest:
+        return read_manifest((self.path / "manifest.json").read_bytes())
+
+
+class ShipOnce(Protocol):
+    """Ships with these arguments, once a session; `{folder}` in a variable is a folder of its own."""
+
+    def __call__(self, name: str, *arguments: str, **environment: str) -> Bundle: ...
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "opwright", "ship", *arguments]
+
+
+@pytest.fixture(scope="session")
+def ship_once(build_once: BuildOnce) -> ShipOnce:
+    def ship_once(name: str, *arguments: str, **environment: str) -> Bundle:
+        def make(folder: Path) -> None:
+            done = subprocess.run(
+                command(*arguments, "-o", str(folder / "bundle")),
+                capture_output=True,
+                text=True,
+                check=False,
+                env={**os.environ, **{name: value.format(folder=folder) for name, value in environment.items()}},
+            )
+            assert done.returncode == 0, done.stderr
+            (folder / "out").write_text(done.stdout)
+            (folder / "said").write_text(done.stderr)
+
+        folder = build_once(f"bundle-{name}", make)
+        return Bundle(folder / "bundle", (folder / "out").read_text(), (folder / "said").read_text())
+
+    return ship_once
+
+
+@pytest.fixture(scope="session")
+def scripted(ship_once: ShipOnce) -> Bundle:
+    """The model `net` in TorchScript."""
+    return ship_once("scripted", f"{MODELS}:net", "--ops", str(PACKAGES / "timed"))
+
+
+# A cache of its own, which a test may empty; and vector instructions are taken for granted: to try each takes seconds.
+OF_PACKAGES = {"OPWRIGHT_CACHE": "{folder}/cache", "TORCHINDUCTOR_VEC_ISA_OK": "1"}
+
+
+@pytest.fixture(scope="session")
+def packaged(ship_once: ShipOnce) -> Bundle:
+    """The model `net` in a package of AOTInductor's."""
+    timed = str(PACKAGES / "timed")
+    return ship_once("packaged", f"{MODELS}:net", "--ops", timed, "--format", "aoti", **OF_PACKAGES)

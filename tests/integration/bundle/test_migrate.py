@@ -1,0 +1,108 @@
+"""`opwright migrate`: a TorchScript model, whose source is there, in the other format."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from opwright.bundle.read import read_manifest
+from opwright.host.install import host_program
+
+if TYPE_CHECKING:
+    from tests.integration.conftest import BuildOnce
+
+MODELS = Path(__file__).parent / "models.py"
+TIMED = Path(__file__).parents[2] / "packages" / "timed"
+# What an earlier release of a service left: weights that no source holds.
+MAKE = f"""
+import sys
+
+import torch
+
+import opwright
+
+opwright.open({str(TIMED)!r})
+sys.path.insert(0, {str(MODELS.parent)!r})
+import models
+torch.manual_seed(7)
+model = models.Net().eval()
+scripted = torch.jit.script(model)
+scripted.save("old.pt")
+torch.jit.freeze(scripted).save("frozen.pt")
+torch.save(model.state_dict(), "weights.pth")
+torch.jit.script(models.Plain().eval()).save("other.pt")
+torch.export.save(torch.export.export(models.Plain().eval(), (torch.zeros(2, 3, 8, 8),)), "exported.pt2")
+"""
+
+
+@pytest.fixture(scope="session")
+def old(build_once: BuildOnce) -> Path:
+    def make(folder: Path) -> None:
+        subprocess.run([sys.executable, "-c", MAKE], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+
+    return build_once("migrate", make)
+
+
+def migrate(saved: Path, output: Path, *more: str, source: str = "net") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "opwright", "migrate", str(saved), "--source", f"{MODELS}:{source}"]
+    return subprocess.run(
+        [*command, "--ops", str(TIMED), "-o", str(output), *more], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_package_gives_what_the_torchscript_model_gave(old: Path, tmp_path: Path) -> None:
+    done = migrate(old / "old.pt", tmp_path / "bundle", "--json", str(tmp_path / "said.json"))
+    assert done.returncode == 0, done.stderr
+    manifest = read_manifest((tmp_path / "bundle" / "manifest.json").read_bytes())
+    assert manifest.model.kind == "aoti"
+    by_output = json.loads((tmp_path / "said.json").read_text())["differences_by_output"]
+    assert by_output["the source"] == {"scores": 0.0, "mixed": 0.0}
+    assert {name: found < 1e-5 for name, found in by_output["AOTInductor"].items()} == {"scores": True, "mixed": True}
+    verified = subprocess.run([host_program(), tmp_path / "bundle", "--verify"], check=False)
+    assert verified.returncode == 0
+    # The goldens hold the old weights, which a fresh module has not.
+    loaded = torch.load(old / "weights.pth", weights_only=True)
+    _, (scores, _) = torch.load(tmp_path / "bundle" / manifest.goldens[0], weights_only=True)
+    assert (scores - loaded["head.bias"]).abs().max() < 10
+
+
+def test_a_frozen_model_takes_its_weights_from_a_file(old: Path, tmp_path: Path) -> None:
+    refused = migrate(old / "frozen.pt", tmp_path / "bundle")
+    assert refused.returncode == 8
+    assert (
+        "frozen.pt is frozen, and has no weights that have names any more: give them with --weights" in refused.stderr
+    )
+    assert not (tmp_path / "bundle").exists()
+    given = ("--weights", str(old / "weights.pth"), "--format", "torchscript")
+    done = migrate(old / "frozen.pt", tmp_path / "bundle", *given)
+    assert done.returncode == 0, done.stderr
+    assert "the source" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("saved", "more", "said"),
+    [
+        ("nowhere.pt", (), "nowhere.pt is not there: expected a TorchScript model, as torch.jit.save writes one"),
+        (
+            "exported.pt2",
+            (),
+            "exported.pt2 is an exported program, and not TorchScript: `opwright ship` takes it",
+        ),
+        ("other.pt", (), "other.pt are not those of the model:"),
+        ("other.pt", ("--weights", "weights.pth"), "the source changes the results (sample 0): "),
+    ],
+)
+def test_a_model_that_the_source_did_not_make_is_refused(
+    old: Path, tmp_path: Path, saved: str, more: tuple[str, ...], said: str
+) -> None:
+    absolute = [str(old / word) if word.endswith(".pth") else word for word in more]
+    done = migrate(old / saved, tmp_path / "bundle", *absolute)
+    assert done.returncode == 8
+    assert said in done.stderr
+    assert not (tmp_path / "bundle").exists()

@@ -1,0 +1,21 @@
+"""One operator in native code, and one that is only described."""
+
+from __future__ import annotations
+
+from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+
+import opwright
+
+library = opwright.Library("half_native", sources=["cpu.cpp"])
+
+
+@library.op(differentiable=())
+def implemented(x: Tensor) -> Tensor:
+    """x, for a contiguous float32 tensor."""
+    return x.clone()
+
+
+@library.op(differentiable=())
+def only_described(x: Tensor) -> Tensor:
+    """x, for any tensor."""
+    return x.clone()
