@@ -31,8 +31,7 @@ class Judge:
         tolerance: how far results may lie from them.
         progress: where steps are shown.
         truth: what the goldens' outputs come from.
-        differences: the largest difference after each transform, by its name.
-        by_output: the same for each output, in their order.
+        by_output: the largest difference of each output after each transform, by the transform's name.
         notes: what the user should know.
     """
 
@@ -40,9 +39,13 @@ class Judge:
     tolerance: float
     progress: ShipProgress
     truth: str = "eager PyTorch"
-    differences: dict[str, float] = field(default_factory=dict)
     by_output: dict[str, list[float]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def differences(self) -> dict[str, float]:
+        """The largest difference of all outputs after each transform, by its name."""
+        return {transform: max(found, default=0.0) for transform, found in self.by_output.items()}
 
     def step(self, what: str) -> None:
         """Say what is being done."""
@@ -78,7 +81,6 @@ class Judge:
                 pairs = zip(largest, outputs, golden.outputs, strict=True)
                 largest = [max(before, difference(*pair)) for before, *pair in pairs]
         self.by_output[transform] = largest
-        self.differences[transform] = max(largest, default=0.0)
 
     @staticmethod
     def _advice(found: float) -> str:

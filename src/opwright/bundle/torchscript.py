@@ -116,7 +116,7 @@ def _optimized(spare: ScriptModule, frozen: ScriptModule, path: Path, judge: Jud
     except BundleError:
         # Weights in oneDNN's own layout, which it puts in for float32, are not written to files.
         judge.note(f"{name} is left out: what it makes of this model cannot be saved")
-        del judge.differences[name]
+        del judge.by_output[name]
     else:
         return optimized
     _save(frozen, path)
