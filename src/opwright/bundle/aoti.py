@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,7 +18,7 @@ from opwright.bundle import shape
 from opwright.bundle.archive import write_again
 from opwright.bundle.cause import cause
 from opwright.bundle.choices import LEVELS
-from opwright.bundle.manifest import Dimension
+from opwright.bundle.manifest import Dimension, Place
 from opwright.bundle.outputs import Flat
 from opwright.bundle.precision import channels_last, for_bfloat16
 from opwright.bundle.processor import features_needed
@@ -42,14 +43,23 @@ _METADATA = "opwright.precision"
 _FIXED = re.compile(r"L\['inputs'\]\[(\d+)\]\.size\(\)\[(\d+)\] as dynamic but your code specialized it")
 
 
-def write_package(
-    source: Source, inputs: Inputs, path: Path, judge: Judge, *, precision: str, cpu: str
-) -> tuple[list[str] | None, tuple[str, ...]]:
-    """Write the model to `path`, compared with its goldens.
+@dataclass(frozen=True)
+class Package:
+    """What is to be known of a package that was written.
 
-    Returns:
-        The names of the operators that it calls, None where they cannot be known; and the features that it needs of a
-        processor.
+    Attributes:
+        called: the names of the operators that it calls; None where they cannot be known.
+        features: what it needs of a processor.
+        tied: dimensions that have to be of one size, which its code does not look at.
+    """
+
+    called: list[str] | None
+    features: tuple[str, ...] = ()
+    tied: tuple[tuple[Place, ...], ...] = ()
+
+
+def write_package(source: Source, inputs: Inputs, path: Path, judge: Judge, *, precision: str, cpu: str) -> Package:
+    """Write the model to `path`, compared with its goldens.
 
     Raises:
         BundleError: it cannot be exported or compiled, or its results change.
@@ -60,10 +70,10 @@ def write_package(
         program = _exported(source, inputs, judge, precision)
         features = _compiled(program, path, judge, precision, cpu)
         judge.examine("AOTInductor", load_package(path))
-        return _called(program), features
+        return Package(_called(program), features, _tied(program, inputs))
 
 
-def _taken(source: Source, path: Path, judge: Judge, precision: str) -> tuple[None, tuple[str, ...]]:
+def _taken(source: Source, path: Path, judge: Judge, precision: str) -> Package:
     if precision != "float32":
         msg = (
             f"{source.name} is compiled already, and its precision cannot be changed: leave --precision {precision} out"
@@ -72,7 +82,7 @@ def _taken(source: Source, path: Path, judge: Judge, precision: str) -> tuple[No
     judge.examine("the package as it was given", source.model)
     shutil.copyfile(str(source.path), path)
     judge.note(f"{source.name} was compiled elsewhere: which features it needs of a processor is not known")
-    return None, ()
+    return Package(None)
 
 
 def _exported(source: Source, inputs: Inputs, judge: Judge, precision: str) -> ExportedProgram:
@@ -120,23 +130,42 @@ def _free(dim: Dimension) -> Any:  # noqa: ANN401  torch's hint, whose class is 
 
 def _check_ranges(program: ExportedProgram, inputs: Inputs) -> None:
     """Check that the program takes the sizes that are claimed: the export narrows them without a word."""
-    users = set(program.graph_signature.user_inputs)
-    placeholders = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in users]
-    for name, one, node in zip(inputs.names, inputs.shapes, placeholders, strict=True):
+    for name, one, sizes in zip(inputs.names, inputs.shapes, _sizes(program), strict=True):
         for at, dim in enumerate(one.dims):
             if not isinstance(dim, Dimension):
                 continue
-            size = node.meta["val"].shape[at]
-            found = program.range_constraints.get(getattr(getattr(size, "node", None), "expr", None))
-            if found is None:
-                if isinstance(size, int):
-                    raise BundleError(_narrowed(name, one.dims, at, size))
-                continue  # it follows from another dimension, whose range is looked at
+            size = sizes[at]
+            if isinstance(size, int):
+                raise BundleError(_narrowed(name, one.dims, at, size))
+            if not size.node.expr.is_Symbol:
+                msg = (
+                    f"dimension {at} of {name!r} has to be {size.node.expr}, computed from another size, which a "
+                    "bundle cannot say: let the model take one of the two sizes alone, or give --shape with one size"
+                )
+                raise BundleError(msg)
+            found = program.range_constraints[size.node.expr]
             # 0 and 1 are sizes that the export never looks at.
             least = dim.min if found.lower <= 2 else max(dim.min, int(found.lower))  # noqa: PLR2004  as said
             most = None if not found.upper.is_Integer or found.upper > shape.LARGEST else int(found.upper)
             if least > dim.min or (most is not None and (dim.max is None or most < dim.max)):
                 raise BundleError(_narrowed(name, one.dims, at, Dimension(least, most)))
+
+
+def _tied(program: ExportedProgram, inputs: Inputs) -> tuple[tuple[Place, ...], ...]:
+    """The dimensions that the export found to be equal whatever their size."""
+    places: dict[str, list[Place]] = {}
+    for name, sizes in zip(inputs.names, _sizes(program), strict=True):
+        for at, size in enumerate(sizes):
+            if not isinstance(size, int):
+                places.setdefault(str(size.node.expr), []).append(Place(name, at))
+    return tuple(tuple(equal) for equal in places.values() if len(equal) > 1)
+
+
+def _sizes(program: ExportedProgram) -> list[Any]:
+    """The shapes of the inputs as the export has them: a size that may vary is a symbol."""
+    users = set(program.graph_signature.user_inputs)
+    nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in users]
+    return [node.meta["val"].shape for node in nodes]
 
 
 def _narrowed(name: str, dims: tuple[Size, ...], at: int, taken: Size) -> str:

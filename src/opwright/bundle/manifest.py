@@ -93,6 +93,14 @@ class Input:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A dimension of an input."""
+
+    input: str
+    dimension: int
+
+
+@dataclass(frozen=True)
 class Output:
     """An output; a dimension is None where its size depends on the inputs."""
 
@@ -122,6 +130,7 @@ class Manifest:
     cuda: Cuda | None
     libraries: tuple[LibraryFile, ...]
     inputs: tuple[Input, ...]
+    tied: tuple[tuple[Place, ...], ...]
     outputs: tuple[Output, ...]
     tolerance: float
     goldens: tuple[str, ...]

@@ -39,6 +39,10 @@ def read_manifest(text: str | bytes) -> Manifest:
     _check_files(manifest)
     _check_tensors(manifest.inputs, "inputs")
     _check_tensors(manifest.outputs, "outputs")
+    ranks = {one.name: len(one.dims) for one in manifest.inputs}
+    for at, place in ((at, place) for at, places in enumerate(manifest.tied) for place in places):
+        if not 0 <= place.dimension < ranks.get(place.input, 0):
+            raise unexpected(place, "a dimension of an input", place=f"tied[{at}]", file=FILE_NAME)
     if manifest.tolerance < 0:
         raise unexpected(manifest.tolerance, "0 or more", place="tolerance", file=FILE_NAME)
     return manifest

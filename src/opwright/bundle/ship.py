@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from opwright.bundle import shape
-from opwright.bundle.aoti import write_package
+from opwright.bundle.aoti import Package, write_package
 from opwright.bundle.choices import FORMATS, LEVELS, PRECISIONS
 from opwright.bundle.closeness import TOLERANCES
 from opwright.bundle.goldens import run_goldens, write_golden
@@ -131,14 +131,12 @@ def ship(
         if old is not None:
             judge.examine("the source", source.model, advice=SAME_MODEL)
         file = folder.path / _MODEL_FILES[format]
-        called: list[str] | None
-        needed: tuple[str, ...] = ()
         if format == "torchscript":
-            called = write_torchscript(source, file, judge, precision)
+            package = Package(write_torchscript(source, file, judge, precision))
         else:
-            called, needed = write_package(source, inputs, file, judge, precision=precision, cpu=cpu)
-        listed = described(libraries, called, device)
-        features = _features(needed, libraries, judge)
+            package = write_package(source, inputs, file, judge, precision=precision, cpu=cpu)
+        listed = described(libraries, package.called, device)
+        features = _features(package.features, libraries, judge)
         shown.step("files")
         _copy_libraries(libraries, folder.path)
         names = _write_goldens(goldens, folder.path)
@@ -156,6 +154,7 @@ def ship(
             cuda=None,
             libraries=listed,
             inputs=_inputs(inputs),
+            tied=package.tied,
             outputs=goldens.outputs,
             tolerance=allowed,
             goldens=names,

@@ -146,3 +146,10 @@ def fragile() -> nn.Module:
 
 def calls() -> nn.Module:
     return Calls()
+
+
+class Added(nn.Module):
+    """Two inputs that have to have the same number of rows."""
+
+    def forward(self, one: Tensor, other: Tensor) -> Tensor:
+        return one * 2 + other

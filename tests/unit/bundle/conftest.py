@@ -18,6 +18,7 @@ from opwright.bundle.manifest import (
     ModelFile,
     Operator,
     Output,
+    Place,
     TorchVersions,
 )
 
@@ -54,6 +55,7 @@ def manifest() -> Manifest:
             ),
             Input("warp", "float64", (3, 3)),
         ),
+        tied=((Place("warp", 0), Place("warp", 1)),),
         outputs=(Output("output", "float32", (None, 1000)),),
         tolerance=0.0001,
         goldens=("goldens/0.pt",),

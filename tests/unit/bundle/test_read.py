@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from opwright.bundle.manifest import Manifest
 
 KEYS = [
-    *("format", "opwright", "model", "torch", "device", "cpu", "cuda", "libraries", "inputs", "outputs"),
+    *("format", "opwright", "model", "torch", "device", "cpu", "cuda", "libraries", "inputs", "tied",
+    "outputs"),
     *("tolerance", "goldens", "runtime", "files"),
 ]
 JSON = st.recursive(
@@ -68,6 +69,8 @@ def test_the_files_are_listed_by_name_whatever_order_they_came_in(manifest: Mani
         ("model.file", "other.pt", "the file 'other.pt' is named, and is not in 'files'"),
         ("runtime", "/bin/sh", "the path '/bin/sh' cannot be in a bundle"),
         ("cuda", [], "'cuda' must be an object, got []"),
+        ("tied.0.1.dimension", 2, "'tied[0]' must be a dimension of an input"),
+        ("tied.0.1.input", "nobody", "'tied[0]' must be a dimension of an input"),
         ("inputs.0.dims.0", {"min": 1}, "the key 'inputs[0].dims[0].max' is missing"),
         ("inputs.0.dims.0", {"min": 2, "max": 1}, "'inputs[0].dims[0]' must be 0 or more, and min no larger than max"),
         ("inputs.0.dims.1", None, "'inputs[0].dims[1]' must be a whole number, got None"),

@@ -103,6 +103,17 @@ Manifest::Input input(const Value& value) {
     return found;
 }
 
+Manifest::Place place(const Value& value, const std::vector<Manifest::Input>& inputs) {
+    value.has_keys({"input", "dimension"});
+    const std::string name = value.at("input").text();
+    const auto input =
+        std::find_if(inputs.begin(), inputs.end(), [&name](const auto& one) { return one.name == name; });
+    if (input == inputs.end()) value.at("input").refuse("the name of an input");
+    const auto dimension = static_cast<size_t>(value.at("dimension").integer(0));
+    if (dimension >= input->dims.size()) value.at("dimension").refuse("a dimension of that input");
+    return {static_cast<size_t>(input - inputs.begin()), dimension};
+}
+
 Manifest::Output output(const Value& value) {
     value.has_keys({"name", "dtype", "dims"});
     Manifest::Output found{value.at("name").text(), value.at("dtype").text(), {}};
@@ -143,8 +154,8 @@ Manifest parse_manifest(std::string_view text) {
         throw Error(Code::format_unknown, "the bundle has the format " + json["format"].dump() +
                                               ", and this host reads format 1: ship the model again, or take "
                                               "the host of the opwright that shipped it");
-    all.has_keys({"format", "opwright", "model", "torch", "device", "cpu", "cuda", "libraries", "inputs", "outputs",
-                  "tolerance", "goldens", "runtime", "files"});
+    all.has_keys({"format", "opwright", "model", "torch", "device", "cpu", "cuda", "libraries", "inputs", "tied",
+                  "outputs", "tolerance", "goldens", "runtime", "files"});
     Manifest manifest;
     manifest.opwright = all.at("opwright").text();
     const Value model = all.at("model");
@@ -174,6 +185,10 @@ Manifest parse_manifest(std::string_view text) {
         names.push_back(manifest.inputs.back().name);
     }
     names_differ(all.at("inputs"), names);
+    for (const Value& group : all.at("tied").list()) {
+        manifest.tied.emplace_back();
+        for (const Value& one : group.list()) manifest.tied.back().push_back(place(one, manifest.inputs));
+    }
     names.clear();
     for (const Value& one : all.at("outputs").list()) {
         manifest.outputs.push_back(output(one));

@@ -43,6 +43,11 @@ struct Manifest {
         std::vector<Dimension> dims;
         std::optional<ImageRecipe> image;
     };
+    // A dimension of an input: both by their numbers.
+    struct Place {
+        size_t input = 0;
+        size_t dimension = 0;
+    };
     struct Output {
         std::string name;
         std::string dtype;
@@ -65,6 +70,7 @@ struct Manifest {
     std::vector<std::string> cuda_architectures;
     std::vector<Library> libraries;
     std::vector<Input> inputs;
+    std::vector<std::vector<Place>> tied;
     std::vector<Output> outputs;
     double tolerance = 0;
     std::vector<std::string> goldens;

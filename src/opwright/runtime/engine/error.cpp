@@ -1,13 +1,42 @@
 #include "opwright/host/error.h"
 
-#include <algorithm>
+#include <string_view>
 
 namespace opwright {
 namespace {
 
-std::string in_one_line(std::string text) {
-    std::replace_if(text.begin(), text.end(), [](unsigned char letter) { return letter < 32 || letter == 127; }, ' ');
-    return text;
+// How many bytes the character takes that `rest` begins with; 0 where it is none of UTF-8: The Unicode Standard, table
+// 3-7.
+size_t bytes_of_character(std::string_view rest) {
+    const auto is_in = [rest](size_t at, unsigned least = 0x80, unsigned most = 0xbf) {
+        return at < rest.size() && least <= static_cast<unsigned char>(rest[at]) &&
+               static_cast<unsigned char>(rest[at]) <= most;
+    };
+    if (is_in(0, 0, 0x7f)) return 1;
+    if (is_in(0, 0xc2, 0xdf)) return is_in(1) ? 2 : 0;
+    if (is_in(0, 0xe0, 0xef))
+        return is_in(1, is_in(0, 0xe0, 0xe0) ? 0xa0 : 0x80, is_in(0, 0xed, 0xed) ? 0x9f : 0xbf) && is_in(2) ? 3 : 0;
+    if (is_in(0, 0xf0, 0xf4))
+        return is_in(1, is_in(0, 0xf0, 0xf0) ? 0x90 : 0x80, is_in(0, 0xf4, 0xf4) ? 0x8f : 0xbf) && is_in(2) && is_in(3)
+                   ? 4
+                   : 0;
+    return 0;
+}
+
+std::string in_one_line(std::string_view text) {
+    std::string line;
+    while (!text.empty()) {
+        const size_t bytes = bytes_of_character(text);
+        const auto first = static_cast<unsigned char>(text[0]);
+        if (bytes == 0)
+            line += '?';
+        else if (first < 32 || first == 127)
+            line += ' ';
+        else
+            line += text.substr(0, bytes);
+        text.remove_prefix(bytes ? bytes : 1);
+    }
+    return line;
 }
 
 }  // namespace

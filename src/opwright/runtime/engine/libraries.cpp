@@ -5,9 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include "engine/reason.h"
@@ -46,12 +49,30 @@ class Hush {
     int kept_;
 };
 
-// A library built with opwright says here why PyTorch did not take its operators: null when it did.
-void must_have_registered(void* library, const std::string& path) {
+// The loader maps what the header says, and a process that touches what lies beyond the end of the file is over. What
+// is no library at all, the loader itself refuses.
+void must_be_whole(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    ElfW(Ehdr) header = {};
+    if (!file.read(reinterpret_cast<char*>(&header), sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+        return;
+    const uint64_t size = std::filesystem::file_size(path);
+    for (uint64_t i = 0; i < header.e_phnum; ++i) {
+        ElfW(Phdr) segment = {};
+        file.seekg(static_cast<std::streamoff>(header.e_phoff + i * header.e_phentsize));
+        if (!file.read(reinterpret_cast<char*>(&segment), sizeof segment) || segment.p_offset > size ||
+            segment.p_filesz > size - segment.p_offset)
+            throw Error(Code::library_refused,
+                        "library " + path + " does not load: it ends before what its header says");
+    }
+}
+
+// A library built with opwright says here why PyTorch did not take its operators: empty when it did.
+std::string refusal_of(void* library) {
     using LoadError = const char*();
     auto* load_error = reinterpret_cast<LoadError*>(dlsym(library, "opwright_load_error"));
     const char* message = load_error ? load_error() : nullptr;
-    if (message) throw Error(Code::library_refused, "library " + path + " was refused: " + message);
+    return message ? std::string(" was refused: ") + message : "";
 }
 
 // The paths of all shared objects in this process, asked of the loader: /proc need not be there.
@@ -78,10 +99,9 @@ std::string library_being_opened;
     std::_Exit(static_cast<int>(Code::library_refused));
 }
 
-}  // namespace
-
-void open_library(const std::string& path) {
-    must_be_a_file("library", path);
+// Why the library cannot be used; empty where it can. An exception that nobody caught would end the process before
+// standard error is there again.
+std::string refusal_of_opening(const std::string& path) {
     // The C library declares dlopen as a function that throws nothing, and compilers rely on it. Through a pointer that
     // they cannot follow, `catch` works; where the C library itself lets no exception pass, C++ calls `terminate`.
     void* (*volatile open)(const char*, int) = dlopen;
@@ -98,15 +118,26 @@ void open_library(const std::string& path) {
         refuse_library_being_opened();
     }
     std::set_terminate(terminate);
-    if (!library) throw Error(Code::library_refused, "library " + path + " does not load: " + dlerror());
-    must_have_registered(library, path);
-    hush.show();
+    std::string refusal = library ? refusal_of(library) : std::string(" does not load: ") + dlerror();
+    if (refusal.empty()) hush.show();
+    return refusal;
+}
+
+}  // namespace
+
+void open_library(const std::string& path) {
+    must_be_a_file("library", path);
+    must_be_whole(path);
+    const std::string refusal = refusal_of_opening(path);
+    if (!refusal.empty()) throw Error(Code::library_refused, "library " + path + refusal);
 }
 
 void linked_libraries_must_have_registered() {
     for (const std::string& path : mapped_objects()) {
         if (path.empty()) continue;  // the program itself
-        if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD)) must_have_registered(library, path);
+        void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
+        const std::string refusal = library ? refusal_of(library) : "";
+        if (!refusal.empty()) throw Error(Code::library_refused, "library " + path + refusal);
     }
 }
 

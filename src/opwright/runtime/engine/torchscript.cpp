@@ -79,10 +79,11 @@ void collect_tensors(const c10::IValue& value, std::vector<at::Tensor>& tensors)
 
 void throw_missing_operator(const std::string& path, std::string name) {
     name.erase(std::min(name.find_last_not_of('.') + 1, name.size()));  // the end of PyTorch's sentence
-    throw Error(Code::operator_missing,
-                "model " + path + " needs the operator " + name +
-                    ", which no library in this program has: name its library with --library, or "
-                    "link it");
+    throw Error(
+        Code::operator_missing,
+        "model " + path + " needs the operator " + name +
+            ", which no library in this program has: name its library, with --ops where the model is shipped or "
+            "with --library where it runs, or link it");
 }
 
 }  // namespace opwright::host

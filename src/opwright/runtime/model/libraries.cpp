@@ -58,8 +58,12 @@ void check_operator(const Manifest::Operator& recorded, const std::string& libra
 }  // namespace
 
 void namespaces_must_be_free(const Manifest& manifest) {
+    std::map<std::string, std::string> files;
     for (const Manifest::Library& library : manifest.libraries) {
         for (const std::string& name : library.namespaces) {
+            if (const auto [other, is_new] = files.emplace(name, library.file); !is_new)
+                throw Error(Code::namespace_taken, "the namespace " + name + " of " + library.file + " is taken: " +
+                                                       other->second + " of this bundle has it. Leave one of them out");
             if (is_open(manifest, library, name)) continue;
             for (const c10::OperatorName& known : c10::Dispatcher::singleton().getAllOpNames())
                 if (known.name.starts_with(name + "::"))

@@ -137,10 +137,16 @@ Model Model::load(const std::filesystem::path& folder, const LoadOptions& option
 
 std::vector<at::Tensor> Model::run(const std::vector<at::Tensor>& inputs) const {
     host::check_inputs(loaded_->inputs, loaded_->device, inputs);
+    host::check_tied(loaded_->manifest, inputs);
     const c10::AutoGradMode without_gradients(false);
+    // A package reads the memory of its inputs as its samples lay there, one element behind the other, and does not
+    // look.
+    const bool as_they_are = loaded_->manifest.model_kind == host::Manifest::Kind::torchscript;
+    std::vector<c10::IValue> arguments;
+    for (const at::Tensor& input : inputs) arguments.emplace_back(as_they_are ? input : input.contiguous());
     std::vector<at::Tensor> found;
     try {
-        found = tensors(loaded_->saved->run({inputs.begin(), inputs.end()}));
+        found = tensors(loaded_->saved->run(arguments));
     } catch (...) {
         throw Error(Code::run_failed, "the model failed on these inputs: " + host::reason_of_current());
     }

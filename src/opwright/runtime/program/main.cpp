@@ -63,11 +63,13 @@ int run(const Options& options, Report& report, Clock::time_point began) {
     const double load_seconds = seconds_since(start);
     if (options.verify) {
         report.verified(model, model.verify());
+        report.must_have_arrived();
         return EXIT_SUCCESS;
     }
     const std::vector<Request> requests = read_requests(options);
     const double before_runs = seconds_since(began);
-    int code = EXIT_SUCCESS;  // of the first request that failed
+    const Request* failed = nullptr;  // the first of the list
+    int code = EXIT_SUCCESS;          // its own
     const Runs runs = run_all(model, requests, options, [&](const Request& request, Answer& answer) {
         try {
             if (!answer.error && !request.output.empty()) write_outputs(request.output, answer, model);
@@ -75,9 +77,12 @@ int run(const Options& options, Report& report, Clock::time_point began) {
             answer.error = error;
         }
         report.answer(request, answer, model);
-        if (answer.error && code == EXIT_SUCCESS) code = static_cast<int>(answer.error->code());
+        if (!answer.error || (failed && failed < &request)) return;
+        failed = &request;
+        code = static_cast<int>(answer.error->code());
     });
     report.figures(runs, load_seconds, before_runs + runs.first_result_seconds);
+    report.must_have_arrived();
     return code;
 }
 

@@ -82,16 +82,16 @@ std::vector<int64_t> shape_in(const std::string& what, std::string_view header) 
     }
 }
 
-// Empty where the product is beyond what memory can be.
+// Empty where the product is beyond what memory can be; a size of 0 does not make the others smaller, from which
+// strides are computed.
 std::optional<int64_t> product(const std::vector<int64_t>& sizes, int64_t factor) {
     int64_t all = factor;
-    for (const int64_t size : sizes)
-        if (size == 0) return 0;
     for (const int64_t size : sizes) {
-        if (all > std::numeric_limits<int64_t>::max() / size) return std::nullopt;
-        all *= size;
+        const int64_t steps = std::max<int64_t>(size, 1);
+        if (all > std::numeric_limits<int64_t>::max() / steps) return std::nullopt;
+        all *= steps;
     }
-    return all;
+    return std::count(sizes.begin(), sizes.end(), 0) ? 0 : all;
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ std::map<std::string, at::Tensor> read_npz(const std::string& path) {
         std::string name = buffer.data();
         if (!name.ends_with(suffix)) refuse(path, "it holds '" + name.substr(0, 40) + "', which is no .npy file");
         name.resize(name.size() - suffix.size());
+        if (arrays.contains(name)) refuse(path, "it holds '" + name.substr(0, 40) + "' twice");
         arrays[name] = read_npy("the array " + name + " of " + path, read_entry(file.get(), path));
     }
     if (state != UNZ_END_OF_LIST_OF_FILE) refuse(path, "its archive is damaged");

@@ -74,11 +74,13 @@ at::Tensor decode_picture(const std::string& what, std::string_view bytes) {
     return bytes.starts_with(png_start) ? decode_png(what, bytes) : decode_jpeg(what, bytes);
 }
 
-at::Tensor prepared(const at::Tensor& picture, const ImageRecipe& recipe) {
+at::Tensor prepared(const std::string& what, const at::Tensor& picture, const ImageRecipe& recipe) {
     const int64_t height = picture.size(0), width = picture.size(1), shorter = std::min(height, width);
     const int64_t longer = recipe.resize * std::max(height, width) / shorter;
     const std::array<int64_t, 2> size{height <= width ? recipe.resize : longer,
                                       height <= width ? longer : recipe.resize};
+    if (longer > most_pixels / recipe.resize)
+        refuse(what, "it has too many pixels once its shorter side is brought to " + std::to_string(recipe.resize));
     at::Tensor values = picture.permute({2, 0, 1}).unsqueeze(0).to(at::kFloat).div(255).contiguous();
     values = at::_upsample_bilinear2d_aa(values, size, false);
     const int64_t top = margin(size[0], recipe.crop_height), left = margin(size[1], recipe.crop_width);

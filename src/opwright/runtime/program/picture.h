@@ -16,7 +16,8 @@ bool is_picture(std::string_view bytes);
 // says in messages where the bytes come from. Throws Error with `input_unreadable`.
 at::Tensor decode_picture(const std::string& what, std::string_view bytes);
 
-// From uint8 (height, width, 3) to float32 (1, 3, crop height, crop width), as docs/format.md says.
-at::Tensor prepared(const at::Tensor& picture, const ImageRecipe& recipe);
+// From uint8 (height, width, 3) to float32 (1, 3, crop height, crop width), as docs/format.md says. `what` and Error as
+// above.
+at::Tensor prepared(const std::string& what, const at::Tensor& picture, const ImageRecipe& recipe);
 
 }  // namespace opwright::host

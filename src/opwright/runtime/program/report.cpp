@@ -170,6 +170,14 @@ void Report::verified(const Model& model, double farthest) {
                  << " of their largest magnitude from its goldens" << std::endl;
 }
 
+void Report::must_have_arrived() const {
+    for (const std::ostream* out : {json_, people_})
+        if (out && !*out)
+            throw Error(Code::output_unwritable,
+                        (out == &std::cout ? std::string("standard output") : "--json " + options_.json) +
+                            " cannot be written: is the disk full?");
+}
+
 void Report::failed(const Error& error) {
     if (json_) *json_ << line_of({{"error", as_json(error)}}) << std::endl;
     print_failure(error.what());

@@ -25,6 +25,9 @@ class Report {
     // `farthest`: how far an output lay from its golden.
     void verified(const Model& model, double farthest);
 
+    // Throws Error with `output_unwritable` where what was said could not be written: to a full disk, say.
+    void must_have_arrived() const;
+
     // An error that ends the program.
     void failed(const Error& error);
 

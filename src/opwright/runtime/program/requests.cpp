@@ -25,7 +25,7 @@ std::string read_file(const std::string& path) {
 
 at::Tensor from_picture(const std::string& path, const std::string& bytes, const Input& input) {
     const at::Tensor picture = decode_picture("the input file " + path, bytes);
-    if (input.image) return prepared(picture, *input.image);
+    if (input.image) return prepared("the input file " + path, picture, *input.image);
     if (input.dtype == at::kByte && input.dims.size() == 3) return picture;
     throw Error(Code::input_unreadable, "the input file " + path +
                                             " is a picture, and the bundle does not say how one "
@@ -47,17 +47,15 @@ const Input& input_named(const Model& model, const std::string& name) {
 }
 
 // A line such as {"inputs": {"image": "a.jpg"}, "output": "a.npz"}; paths begin at the folder of the list.
-Request request_in(const std::string& line, const std::string& where, const std::filesystem::path& folder) {
+void read_line(const std::string& line, const std::filesystem::path& folder, Request& request) {
     using Json = nlohmann::json;
-    const auto refuse = [&where](const std::string& why) {
-        throw Error(Code::input_unreadable,
-                    where + " " + why +
-                        "; expected {\"inputs\": {\"name\": \"file\"}, \"output\": \"file\"}, the "
-                        "output or not");
+    const auto refuse = [](const std::string& why) {
+        throw Error(Code::input_unreadable, "the request " + why +
+                                                "; expected {\"inputs\": {\"name\": \"file\"}, \"output\": \"file\"}, "
+                                                "the output or not");
     };
     const Json json = Json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("inputs") || !json["inputs"].is_object()) refuse("has no inputs");
-    Request request{where, "", {}};
     for (const auto& [key, value] : json.items()) {
         if (key == "output" && value.is_string())
             request.output = (folder / value.get<std::string>()).string();
@@ -68,7 +66,6 @@ Request request_in(const std::string& line, const std::string& where, const std:
         if (!file.is_string()) refuse("has an input that is no file name");
         request.inputs.push_back(name + "=" + (folder / file.get<std::string>()).string());
     }
-    return request;
 }
 
 std::vector<Request> read_list(const std::string& path) {
@@ -84,7 +81,12 @@ std::vector<Request> read_list(const std::string& path) {
     for (std::string line; std::getline(lines, line);) {
         ++number;
         if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-        requests.push_back(request_in(line, "line " + std::to_string(number) + " of " + path, folder));
+        requests.push_back({"line " + std::to_string(number) + " of " + path, "", {}});
+        try {
+            read_line(line, folder, requests.back());
+        } catch (const Error& error) {
+            requests.back().error = error;  // the other lines are answered
+        }
     }
     if (requests.empty()) throw Error(Code::input_unreadable, "the list of requests " + path + " is empty");
     return requests;

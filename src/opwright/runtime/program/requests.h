@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct Request {
     std::string name;    // in messages: its place in the list; empty for a lone one
     std::string output;  // empty where it is not to be written
     std::vector<std::string> inputs;
+    std::optional<Error> error = std::nullopt;  // of a line that says nothing of the kind
 };
 
 // Those of --input, or those of the list. Throws Error with `input_unreadable`.

@@ -95,7 +95,9 @@ class Job {
   private:
     Tensors read() {
         const std::lock_guard lock(guard_);
-        if (!was_read_) unreadable_ = error_of([this] { inputs_ = read_inputs(request_, model_); });
+        if (!was_read_)
+            unreadable_ =
+                request_.error ? request_.error : error_of([this] { inputs_ = read_inputs(request_, model_); });
         was_read_ = true;
         return inputs_;
     }

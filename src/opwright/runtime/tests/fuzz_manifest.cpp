@@ -2,9 +2,9 @@
 //
 //     fuzz_manifest MANIFEST SEED COUNT              parses COUNT changed manifests, and says what became of them
 //     fuzz_manifest MANIFEST SEED COUNT --only N     parses number N of them, and shows it
+//     fuzz_manifest MANIFEST SEED COUNT --plant N    reads one byte past the end of number N, to see that it is found
 //
-// Meant to be built with -fsanitize=address,undefined. With -DPLANT_A_FAULT it reads past the end of a manifest itself,
-// so that somebody can see it found.
+// Meant to be built with -fsanitize=address,undefined.
 #include <sanitizer/common_interface_defs.h>
 
 #include <array>
@@ -251,6 +251,7 @@ class Mutator {
 };
 
 uint64_t seed = 0, number = 0;
+std::optional<uint64_t> planted;
 
 void say_where() {
     std::cerr << "mutation " << number << " of the seed " << seed << std::endl;
@@ -282,6 +283,11 @@ std::string objection(const Error& error) {
     if (message.size() > 1000) return "it says " + std::to_string(message.size()) + " bytes";
     for (const char letter : message)
         if (static_cast<unsigned char>(letter) < 32 || letter == 127) return "it says more than one plain line";
+    try {
+        (void)Json(error.what()).dump();
+    } catch (const Json::exception&) {
+        return "it says what is no UTF-8";
+    }
     return "";
 }
 
@@ -290,9 +296,7 @@ std::string parsed(const std::string& text) {
     // Exactly as large as the text, so that one byte further is one too far.
     const auto copy = std::make_unique<char[]>(text.size());
     std::memcpy(copy.get(), text.data(), text.size());
-#ifdef PLANT_A_FAULT
-    if (number == 137 && copy[text.size()] == 'x') return "planted";
-#endif
+    if (number == planted && copy[text.size()] == 'x') return "planted";
     std::string outcome, why;
     try {
         const Manifest manifest = opwright::host::parse_manifest({copy.get(), text.size()});
@@ -314,14 +318,16 @@ std::string parsed(const std::string& text) {
 
 int main(int argc, char** argv) {
     if (argc != 4 && argc != 6) {
-        std::cerr << "usage: fuzz_manifest MANIFEST SEED COUNT [--only N]" << std::endl;
+        std::cerr << "usage: fuzz_manifest MANIFEST SEED COUNT [--only N | --plant N]" << std::endl;
         return 2;
     }
     std::ifstream file(argv[1], std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
     seed = std::stoull(argv[2]);
     __sanitizer_set_death_callback(say_where);
-    if (argc == 6) {
+    const std::string option = argc == 6 ? argv[4] : "";
+    if (option == "--plant") planted = std::stoull(argv[5]);
+    if (option == "--only") {
         number = std::stoull(argv[5]);
         const std::string changed = Mutator(text, seed, number).changed();
         std::cout << changed << std::endl;

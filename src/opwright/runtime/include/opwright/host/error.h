@@ -43,7 +43,8 @@ enum class Code : int {
 // The name of a code, as it is written above.
 OPWRIGHT_HOST_API const char* name_of(Code code);
 
-// `what()` is one line: what was wrong, what was expected. Control characters of what it quotes become spaces.
+// `what()` is one line: what was wrong, what was expected. What it quotes of elsewhere is
+// made to fit: control characters become spaces, and what is no UTF-8 question marks.
 class OPWRIGHT_HOST_API Error : public std::runtime_error {
   public:
     Error(Code code, const std::string& message);

@@ -1,0 +1,167 @@
+// Loads bundles from several threads at once and runs them from all of these: each result has the bits that one thread
+// got.
+//
+//     stress [--plant-a-race] RUNS BUNDLE...      RUNS of each thread, inputs of float32 only
+//
+// Meant to be built with -fsanitize=thread from the host's own sources; --plant-a-race shows that a race is found.
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "opwright/host.h"
+#include "program/runs.h"
+
+namespace {
+
+using opwright::Model;
+using Tensors = std::vector<at::Tensor>;
+
+constexpr int threads = 8;
+constexpr int variants = 4;
+int racing = 0;
+
+// The smallest sizes that the bundle allows, and a few larger ones.
+Tensors drawn(const Model& model, int variant) {
+    std::mt19937 random(static_cast<unsigned>(variant));
+    Tensors inputs;
+    for (const opwright::Input& input : model.inputs()) {
+        std::vector<int64_t> sizes;
+        for (const opwright::Dimension& dim : input.dims)
+            sizes.push_back(std::min(dim.min + variant, dim.max.value_or(dim.min + variant)));
+        at::Tensor tensor = at::empty(sizes, at::kFloat);
+        auto* values = tensor.mutable_data_ptr<float>();
+        for (int64_t i = 0; i < tensor.numel(); ++i) values[i] = static_cast<float>(random() % 1000) / 1000;
+        inputs.push_back(tensor);
+    }
+    return inputs;
+}
+
+bool same_bits(const Tensors& some, const Tensors& others) {
+    bool same = some.size() == others.size();
+    for (size_t i = 0; same && i < some.size(); ++i)
+        same = some[i].sizes() == others[i].sizes() && some[i].is_contiguous() && others[i].is_contiguous() &&
+               std::memcmp(some[i].const_data_ptr(), others[i].const_data_ptr(), some[i].nbytes()) == 0;
+    return same;
+}
+
+// One of the bundles, and what one thread got of it.
+struct Loaded {
+    std::string folder;
+    Model model;
+    std::vector<Tensors> wanted;
+};
+
+bool is_refused(const Model& model) {
+    try {
+        model.run(Tensors{at::empty({1}, at::kLong)});
+        return false;
+    } catch (const opwright::Error&) {
+        return true;
+    }
+}
+
+void must_succeed(const std::function<void()>& work) {
+    try {
+        work();
+    } catch (const opwright::Error& error) {
+        std::cerr << error.what() << std::endl;
+        std::_Exit(EXIT_FAILURE);
+    }
+}
+
+void run_together(const std::vector<std::function<void()>>& works) {
+    std::vector<std::thread> all;
+    for (const auto& work : works) all.emplace_back([&work] { must_succeed(work); });
+    for (std::thread& one : all) one.join();
+}
+
+std::vector<Loaded> load_at_once(const std::vector<std::string>& folders) {
+    std::vector<std::optional<Model>> models(threads);
+    std::vector<std::function<void()>> works;
+    for (size_t i = 0; i < models.size(); ++i)
+        works.emplace_back([&, i] { models[i] = Model::load(folders[i % folders.size()], {threads}); });
+    run_together(works);
+    std::vector<Loaded> loaded;
+    for (size_t i = 0; i < folders.size(); ++i) {
+        loaded.push_back({folders[i], *models[i], {}});
+        for (int variant = 0; variant < variants; ++variant)
+            loaded.back().wanted.push_back(models[i]->run(drawn(*models[i], variant)));
+    }
+    return loaded;
+}
+
+// From all threads, while one of them loads and lets go; gives how many results were others.
+int run_at_once(const std::vector<Loaded>& loaded, int runs, bool plant_a_race) {
+    std::atomic<int> wrong = 0;
+    std::vector<std::function<void()>> works;
+    for (int thread = 0; thread < threads; ++thread)
+        works.emplace_back([&, thread] {
+            for (int run = 0; run < runs; ++run) {
+                const Loaded& one = loaded[static_cast<size_t>(thread + run) % loaded.size()];
+                const int variant = run / 2 % variants;
+                if (!same_bits(one.model.run(drawn(one.model, variant)), one.wanted[static_cast<size_t>(variant)]))
+                    ++wrong;
+                if (run % 10 == 0 && !is_refused(one.model)) ++wrong;
+                if (thread == 0 && run % 50 == 0) Model::load(one.folder);
+                if (plant_a_race) ++racing;
+            }
+        });
+    run_together(works);
+    return wrong;
+}
+
+// The same through what the program does with a list of requests.
+int run_as_requests(const std::vector<Loaded>& loaded, int runs) {
+    int wrong = 0;
+    for (const Loaded& one : loaded) {
+        std::vector<opwright::host::Request> requests;
+        for (int variant = 0; variant < variants; ++variant) requests.push_back({std::to_string(variant), "", {}});
+        opwright::host::Options options;
+        options.repeat = threads;
+        options.runners = threads;
+        // Over and over: where threads meet is at the beginning of a list, and at its end.
+        for (int list = 0; list < runs / variants; ++list) {
+            const auto found = run_all(one.model, requests, options, [&](const auto& request, auto& answer) {
+                const auto variant = static_cast<size_t>(std::stoi(request.name));
+                if (answer.error || !answer.repeats || !same_bits(answer.outputs, one.wanted[variant])) ++wrong;
+            });
+            if (found.seconds.size() != requests.size() * threads) ++wrong;
+        }
+    }
+    return wrong;
+}
+
+}  // namespace
+
+// Where the program reads files, numbers are drawn here.
+std::vector<at::Tensor> opwright::host::read_inputs(const Request& request, const Model& model) {
+    return drawn(model, std::stoi(request.name));
+}
+
+int main(int argc, char** argv) {
+    std::vector<std::string> words(argv + 1, argv + argc);
+    const bool plant_a_race = !words.empty() && words[0] == "--plant-a-race";
+    if (plant_a_race) words.erase(words.begin());
+    if (words.size() < 2) {
+        std::cerr << "usage: stress [--plant-a-race] RUNS BUNDLE..." << std::endl;
+        return 2;
+    }
+    const int runs = std::stoi(words[0]);
+    words.erase(words.begin());
+    at::set_num_threads(1);
+    const std::vector<Loaded> loaded = load_at_once(words);
+    const int wrong = run_at_once(loaded, runs, plant_a_race) + run_as_requests(loaded, runs);
+    std::cout << threads << " threads, " << runs << " runs of each, " << wrong << " wrong" << std::endl;
+    return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

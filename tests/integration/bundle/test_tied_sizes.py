@@ -1,0 +1,45 @@
+"""Sizes of two inputs that have to be equal: a package's code would read beyond the smaller one."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+
+import opwright
+from opwright.bundle.manifest import Place
+from opwright.host.install import host_program
+from tests.integration.bundle.models import Added
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opwright.bundle.ship import Shipped
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Shipped:
+    samples = [(torch.ones(rows, 4), torch.ones(rows, 4)) for rows in (3, 5)]
+    shapes = {"one": "1..9,4", "other": "1..9,4"}
+    output = tmp_path_factory.mktemp("tied") / "bundle"
+    return opwright.ship(Added(), output=output, format="aoti", samples=samples, shapes=shapes)
+
+
+def test_the_manifest_says_which_sizes_the_export_found_to_be_one(shipped: Shipped) -> None:
+    assert shipped.manifest.tied == ((Place("one", 0), Place("other", 0)),)
+
+
+@pytest.mark.parametrize(("rows", "code"), [(7, 0), (6, 40), (8, 40)])
+def test_the_host_refuses_sizes_that_are_each_well_and_not_equal(
+    shipped: Shipped, tmp_path: Path, rows: int, code: int
+) -> None:
+    np.savez(tmp_path / "inputs.npz", one=np.ones((7, 4), np.float32), other=np.ones((rows, 4), np.float32))
+    command = [str(word) for word in (host_program(), shipped.path, "--input", tmp_path / "inputs.npz")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    refusal = (
+        f"host: the input other has the size {rows} in dimension 0; expected 7, as dimension 0 of the input one has\n"
+    )
+    assert (done.returncode, done.stderr) == (code, refusal if code else "")
