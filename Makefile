@@ -28,8 +28,8 @@ help: ## this list
 setup: ## ready this machine: system packages, .venv, Python packages
 	@VENV='$(VENV)' TORCH='$(TORCH)' setup/setup.sh
 
-demo: setup ## one operator, built four ways, on a real photograph
-	@$(BIN)/python examples/demo.py
+demo: setup ## one operator: built, checked, shipped, and run on photographs without Python
+	@$(BIN)/python -m examples.demo
 
 test: setup ## every test
 	$(PYTEST)

@@ -46,6 +46,19 @@ def _opencv() -> bool:
     return subprocess.run([pkg_config, "--exists", "opencv4"], check=False).returncode == 0
 
 
+def _change_root() -> list[str]:
+    """The command that starts a program with another root folder: root may, others in a user namespace of their own."""
+    chroot = shutil.which("chroot", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
+    return [*([] if os.geteuid() == 0 else ["unshare", "--map-root-user"]), chroot or "chroot"]
+
+
+def _chroot() -> bool:
+    try:
+        return subprocess.run([*_change_root(), "/", "/bin/true"], check=False, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
 def _memory() -> bool:
     found = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
     return found is not None and int(found[1]) > 14 * 2**20
@@ -53,6 +66,7 @@ def _memory() -> bool:
 
 # Each asks the machine itself, not opwright's own finders: those are among the things under test.
 REAL_THINGS: dict[str, tuple[str, Callable[[], bool]]] = {
+    "chroot": ("chroot, as root or in a user namespace", _chroot),
     "clang": ("clang++ on PATH", lambda: bool(shutil.which("clang++"))),
     "cmake": ("cmake on PATH", lambda: bool(shutil.which("cmake"))),
     "cuda": ("a GPU that this torch can use", _a_gpu),
@@ -80,6 +94,12 @@ def required() -> tuple[str, ...]:
     """Returns what the switch says that this machine must have."""
     names = os.environ.get(SWITCH, "").replace(",", " ").split()
     return _known(tuple(names), f"the environment variable {SWITCH}")
+
+
+@pytest.fixture(scope="session")
+def change_root() -> list[str]:
+    """The words before a folder and a program, to start the program with that folder as its root."""
+    return _change_root()
 
 
 def pytest_configure() -> None:

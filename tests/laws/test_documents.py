@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from opwright.checker.check import QUICK, RUNTIMES
 from opwright.checker.kinds import Kind
+from opwright.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/runtimes.md").read_text(encoding="utf-8")
 COUNTS = {6: "six", 11: "eleven"}
+RUNTIME = ROOT / "src/opwright/runtime"
+# Folders that are no rooms: what Python leaves behind, and what CMake finds.
+ASIDE = {"__pycache__", "cmake"}
 
 
-def first_cells(heading: str) -> list[str]:
-    """Returns the names in code in the first column of the table under a heading of the page on runtimes."""
-    section = PAGE.split(f"{heading}\n")[1].split("\n## ")[0]
+def first_cells(heading: str, page: str = PAGE) -> list[str]:
+    """Returns the names in code in the first column of the table under a heading of a page."""
+    section = page.split(f"{heading}\n")[1].split("\n## ", maxsplit=1)[0]
     rows = re.findall(r"^\| ([^|]*) \|", section, flags=re.MULTILINE)
     return [name for row in rows if not row.startswith("**") for name in re.findall(r"`([^`]+)`", row)]
 
@@ -35,3 +41,34 @@ def test_the_page_on_runtimes_says_once_what_a_kind_of_failure_means(kind: Kind)
 
 def test_the_page_on_runtimes_names_no_kind_that_there_is_not() -> None:
     assert set(first_cells("## What a failure's kind means")) == {kind.value for kind in Kind}
+
+
+def test_the_page_on_the_host_lists_every_option_of_its_program() -> None:
+    source = (RUNTIME / "program/options.cpp").read_text(encoding="utf-8")
+    offered = [name.split(",") for name in re.findall(r"add_(?:option|flag)\(\"([^\"]+)\"", source)]
+    page = (ROOT / "docs/host.md").read_text(encoding="utf-8")
+    told = {cell.split()[0] for cell in first_cells("## The program", page) if cell.startswith("-")}
+    assert ["--verify"] in offered
+    assert {name for names in offered for name in names} - {"bundle"} == told
+
+
+def test_the_pages_on_shipping_name_every_option_of_its_verbs_and_no_other() -> None:
+    verbs: Any = get_command(app)  # a group, whose type is typer's own
+    parameters = [parameter for name in ("ship", "migrate") for parameter in verbs.commands[name].params]
+    options = [set(parameter.opts) for parameter in parameters if parameter.opts[0].startswith("-")]
+    of_the_host = set(re.findall(r"--[a-z-]+", (RUNTIME / "program/options.cpp").read_text(encoding="utf-8")))
+    pages = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("shipping.md", "migrating.md"))
+    told = set(re.findall(r"(?<![\w-])(?:--[a-z][a-z-]*|-[a-z]\b)", pages))
+    assert {"--format"} in options
+    assert [names for names in options if not names & {*told, "--help", "--verbose"}] == []
+    assert told - set.union(*options) - of_the_host - {"--version"} == set()  # the last one is ldd's
+
+
+def test_every_room_has_its_row() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rooms = [path for path in (ROOT / "src/opwright").iterdir() if path.is_dir() and path.name not in ASIDE]
+    rows = [cell.rstrip("/") for cell in first_cells("## The rooms", page)]
+    assert {f"src/opwright/{room.name}" for room in rooms} <= set(rows) | {"src/opwright/include"}
+    inner = [path for path in RUNTIME.iterdir() if path.is_dir() and path.name not in ASIDE]
+    assert {f"runtime/{room.name}" for room in inner} <= set(rows) | {"runtime/include"}
+    assert [row for row in rows if not ((ROOT / row).exists() or (RUNTIME.parent / row).exists())] == []

@@ -67,10 +67,7 @@ def doctor(
         _look("GPU", "running CUDA code", _gpu),
         _look("pkg-config", "libraries' packages= argument", lambda: _program("pkg-config")),
         _look("cmake", "the host, C++ applications", lambda: _program("cmake")),
-        *(
-            _look(name, "the host: running bundles", functools.partial(_of_the_host, name))
-            for name in OF_THE_HOST
-        ),
+        *(_look(name, "the host: running bundles", functools.partial(_of_the_host, name)) for name in OF_THE_HOST),
         *(
             _look(f"package {name}", "what you asked for", functools.partial(_package, name), required=True)
             for name in package or []

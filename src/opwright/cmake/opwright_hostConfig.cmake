@@ -1,7 +1,7 @@
 # find_package(opwright_host): the library that runs bundles, built for the PyTorch of the Python that has opwright, and
 # kept in opwright's cache. A project that has only what was installed finds it there: <prefix>/lib/cmake/opwright_host.
 include(CMakeFindDependencyMacro)
-find_dependency(opwright)
+find_dependency(opwright HINTS "${CMAKE_CURRENT_LIST_DIR}")
 
 execute_process(COMMAND "${OPWRIGHT_PYTHON}" -m opwright.host.install
                 RESULT_VARIABLE _opwright_host_result OUTPUT_VARIABLE _opwright_host_prefix

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from opwright.bundle.manifest import Manifest
 
 KEYS = [
-    *("format", "opwright", "model", "torch", "device", "cpu", "cuda", "libraries", "inputs", "tied",
-    "outputs"),
+    *("format", "opwright", "model", "torch", "device", "cpu", "cuda", "libraries", "inputs", "tied", "outputs"),
     *("tolerance", "goldens", "runtime", "files"),
 ]
 JSON = st.recursive(

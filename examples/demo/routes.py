@@ -1,6 +1,6 @@
 """The routes of the demo that run in Python: each builds the operator its own way, calls it, and says how long it took.
 
-`demo.py` runs this file once for each route, in a process of its own:
+The demo runs this file once for each route, in a process of its own:
 
     python routes.py ROUTE FOLDER
 
@@ -23,7 +23,7 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 OP = REPOSITORY / "ops" / "warp_perspective"
 SOURCE = OP / "cpu.cpp"
 RUNS = 50

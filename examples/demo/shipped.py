@@ -1,0 +1,109 @@
+"""A model that calls the operator: shipped in two formats, and run on a photograph by a process without Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from examples.demo.pictures import write_picture
+from examples.demo.process import run
+from examples.demo.roads import OP, REPOSITORY, RUNS
+from examples.demo.table import Row
+from examples.models import surface
+from opwright.host.install import host_program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+
+FORMATS = {"torchscript": "TorchScript", "aoti": "AOTInductor"}
+MODEL = REPOSITORY / "examples" / "models" / "surface.py"
+SUBJECT = "coins"
+ALLOWED = 1e-4  # as much as a bundle in float32 tolerates
+OPWRIGHT: list[str | Path] = [sys.executable, "-m", "opwright"]
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What the model is shown, and what it says of it in eager PyTorch.
+
+    Attributes:
+        photograph: a file.
+        warp: a file with the homography that leads into the photograph.
+        scores: (1, 5), float32.
+        run_ms: the median of the milliseconds that it took.
+    """
+
+    photograph: Path
+    warp: Path
+    scores: Tensor
+    run_ms: float
+
+
+def check_row(folder: Path) -> Row:
+    """The operator in each runtime that compiles nothing, compared with its reference."""
+    started = time.perf_counter()
+    report = folder / "check.json"
+    run([*OPWRIGHT, "check", OP, "--quick", "--json", report])
+    passed = [cell["runtime"] for cell in json.loads(report.read_text())["cells"] if cell["status"] == "passed"]
+    return Row("opwright check --quick", f"{len(passed)} runtimes", time.perf_counter() - started)
+
+
+def host_row() -> tuple[Path, Row]:
+    """The program that runs bundles, and how long it took to build it or to find it built."""
+    started = time.perf_counter()
+    program = host_program()
+    return program, Row("the host that runs it", "C++, no Python", time.perf_counter() - started)
+
+
+def ship(kind: str, folder: Path) -> float:
+    """Ship the model into `folder`, by the command line; the seconds that it took."""
+    started = time.perf_counter()
+    run([*OPWRIGHT, "ship", f"{MODEL}:surface", "--ops", OP, "--format", kind, "-o", folder / kind])
+    return time.perf_counter() - started
+
+
+def sight(folder: Path) -> Sight:
+    """A photograph in a file, and what the model says of it in this process. The operator has to be open."""
+    photograph, warp = dict(zip(surface.SURFACES, surface.samples(), strict=True))[SUBJECT]
+    np.save(folder / "warp.npy", warp.numpy())
+    model, seconds = surface.surface(), []
+    torch.set_num_threads(1)  # so small a model gains nothing by more
+    with torch.no_grad():
+        for _ in range(RUNS):
+            started = time.perf_counter()
+            scores = model(photograph, warp)
+            seconds.append(time.perf_counter() - started)
+    file = write_picture(photograph, folder / f"{SUBJECT}.png")
+    return Sight(file, folder / "warp.npy", scores, statistics.median(seconds) * 1e3)
+
+
+def host_command(program: Path, bundle: Path, seen: Sight) -> list[str | Path]:
+    """The command that runs a bundle on the photograph."""
+    photograph, warp, here = map(os.path.relpath, (seen.photograph, seen.warp, bundle))
+    inputs = ["--input", f"photograph={photograph}", "--input", f"warp={warp}"]
+    return [program, here, *inputs, "--top-k", "1"]
+
+
+def host_row_of(kind: str, program: Path, folder: Path, shipped_s: float, seen: Sight) -> tuple[Row, str]:
+    """A bundle, run without Python; and what it says that the photograph shows."""
+    output = folder / f"{kind}.npz"
+    command = host_command(program, folder / kind, seen)
+    said = run([*command, "--repeat", str(RUNS), "--threads", "1", "--output", output, "--json", "-"])
+    answer, figures = map(json.loads, said.splitlines())
+    if figures["python_mapped"]:
+        sys.exit("there is a piece of Python in the host's process")
+    scores = torch.from_numpy(np.load(output)["output"])
+    differs = float((scores - seen.scores).abs().max() / seen.scores.abs().max())
+    run_ms = figures["latency_seconds"]["p50"] * 1e3
+    row = Row(f"shipped as {FORMATS[kind]}", "C++, no Python", shipped_s, run_ms, differs, ALLOWED)
+    return row, surface.SURFACES[answer["outputs"][0]["top"][0][0]["index"]]

@@ -1,0 +1,230 @@
+"""Bundles of a small model, what can be done to a copy of one, and the host's answers to it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from opwright.host.install import host_program, install_host
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from tests.integration.conftest import BuildOnce
+
+ROOT = Path(__file__).parents[3]
+RUNTIME = ROOT / "src/opwright/runtime"
+TORCH = Path(torch.__file__).parent
+# The numbers stand in one place, and it is not here.
+CODES = {
+    int(number): name
+    for name, number in re.findall(
+        r"^    (\w+) = (\d+),$", (RUNTIME / "include/opwright/host/error.h").read_text(), flags=re.MULTILINE
+    )
+}
+# In a process of its own: namespaces are taken for as long as a process lives.
+SHIP = """
+import sys
+import opwright
+package, output, format = sys.argv[1:]
+opwright.ship(f"{package}/op.py:model", [package], output=output, format=format)
+"""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why the host refused: the name of its exit code, and its one line."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A copy of a bundle, to be changed."""
+
+    path: Path
+
+    @property
+    def manifest(self) -> Any:  # noqa: ANN401  what JSON holds
+        return json.loads((self.path / "manifest.json").read_text())
+
+    @property
+    def files(self) -> list[Path]:
+        return sorted(path for path in self.path.rglob("*") if path.is_file())
+
+    def say(self, change: Callable[[Any], object]) -> None:
+        """Change what the manifest says, as somebody does who also mends its digest."""
+        manifest = self.manifest
+        change(manifest)
+        self.write(json.dumps(manifest, indent=2).encode())
+
+    def write(self, text: bytes) -> None:
+        (self.path / "manifest.json").write_bytes(text)
+        digest = hashlib.sha256(text).hexdigest()
+        (self.path / "manifest.sha256").write_text(f"{digest}  manifest.json\n")
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a file, and say so in the manifest."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        facts = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        self.say(lambda manifest: manifest["files"].update({name: facts}))
+
+
+class Host(Protocol):
+    """Runs the host's program to its end, which is no signal."""
+
+    def __call__(self, *words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]: ...
+
+
+class Refused(Protocol):
+    """Runs the host's program, which refuses, in one line; told to verify the bundle where it is told nothing else."""
+
+    def __call__(self, bundle: Bundle | Path, *words: str | Path) -> Refusal: ...
+
+
+class Compiled(Protocol):
+    """Builds a program of several C++ files, from `runtime/` on, as one: what they all include is read once."""
+
+    def __call__(self, name: str, sources: Iterable[str | Path], *more: str | Path) -> Path: ...
+
+
+class Loads(Protocol):
+    """Loads a bundle in a process that loads many: None, or why it was refused."""
+
+    def __call__(self, folder: Path) -> Refusal | None: ...
+
+
+@pytest.fixture(scope="session")
+def torchscript(build_once: BuildOnce) -> Path:
+    """The bundle of tests/packages/blended; not to be changed."""
+    return _shipped(build_once, "torchscript")
+
+
+@pytest.fixture(scope="session")
+def aoti(build_once: BuildOnce) -> Path:
+    """The same model as a package."""
+    return _shipped(build_once, "aoti")
+
+
+def _shipped(build_once: BuildOnce, form: str) -> Path:
+    def ship(folder: Path) -> None:
+        words: list[str | Path] = [ROOT / "tests/packages/blended", folder / "bundle", form]
+        done = subprocess.run([sys.executable, "-c", SHIP, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    return build_once(f"blended-{form}", ship) / "bundle"
+
+
+@pytest.fixture
+def bundle(torchscript: Path, tmp_path: Path) -> Bundle:
+    """A copy of the bundle."""
+    return Bundle(Path(shutil.copytree(torchscript, tmp_path / "bundle")))
+
+
+@pytest.fixture
+def package(aoti: Path, tmp_path: Path) -> Bundle:
+    """A copy of the one with a package."""
+    return Bundle(Path(shutil.copytree(aoti, tmp_path / "package")))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder with inputs that fit the bundle: image.npy, shift.npy, both.npz and photo.jpg."""
+    folder = tmp_path / "inputs"
+    folder.mkdir()
+    image = np.linspace(-1, 1, 192, dtype=np.float32).reshape(1, 3, 8, 8)
+    shift = np.array([0.5, 0, -0.5], dtype=np.float32)
+    np.save(folder / "image.npy", image)
+    np.save(folder / "shift.npy", shift)
+    np.savez(folder / "both.npz", image=image, shift=shift)
+    Image.linear_gradient("L").resize((24, 20)).convert("RGB").save(folder / "photo.jpg")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def program() -> Path:
+    return host_program()
+
+
+@pytest.fixture(scope="session")
+def codes() -> dict[str, int]:
+    """Exit codes by their names."""
+    return {name: number for number, name in CODES.items()}
+
+
+@pytest.fixture(scope="session")
+def host(program: Path) -> Host:
+    def host(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        done = subprocess.run([program, *words], input=stdin, capture_output=True, text=True, check=False)
+        assert done.returncode >= 0, f"signal {-done.returncode}: {done.stderr}"
+        return done
+
+    return host
+
+
+@pytest.fixture(scope="session")
+def refused(host: Host) -> Refused:
+    def refused(bundle: Bundle | Path, *words: str | Path) -> Refusal:
+        done = host(bundle.path if isinstance(bundle, Bundle) else bundle, *(words or ("--verify",)))
+        line = re.fullmatch(r"host: ([^\n]+)\n", done.stderr)
+        assert line, done.stderr
+        return Refusal(CODES[done.returncode], line[1])
+
+    return refused
+
+
+@pytest.fixture(scope="session")
+def compiled(build_once: BuildOnce) -> Compiled:
+    flags: list[str | Path] = [
+        *("-std=c++20", "-g1", "-I", RUNTIME, "-I", RUNTIME / "include", "-isystem", TORCH / "include"),
+        *("-isystem", TORCH / "include/torch/csrc/api/include", f"-L{TORCH / 'lib'}", f"-Wl,-rpath,{TORCH / 'lib'}"),
+    ]
+    libraries = ("-Wl,--as-needed", "-ltorch_cpu", "-lc10", "-lcrypto")
+
+    def compiled(name: str, sources: Iterable[str | Path], *more: str | Path) -> Path:
+        def make(folder: Path) -> None:
+            whole = folder / "whole.cpp"
+            whole.write_text("".join(f'#include "{RUNTIME / source}"\n' for source in sources))
+            command: list[str | Path] = ["g++", whole, "-o", folder / name, *flags, *more, *libraries]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+
+        return build_once(name, make) / name
+
+    return compiled
+
+
+@pytest.fixture(scope="session")
+def loads(compiled: Compiled) -> Iterator[Loads]:
+    installed = install_host()
+    library = (f"-L{installed / 'lib'}", f"-Wl,-rpath,{installed / 'lib'}", "-lopwright_host")
+    program = compiled("loads", ["tests/loads.cpp"], "-I", installed / "include", *library)
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        asked, answered = process.stdin, process.stdout
+        assert asked
+        assert answered
+
+        def loads(folder: Path) -> Refusal | None:
+            print(folder, file=asked, flush=True)
+            answer = answered.readline().removesuffix("\n")
+            assert answer, "the process has ended"
+            return None if answer == "loaded" else Refusal(*answer.split(" ", 1))
+
+        yield loads
+        asked.close()
+        assert process.wait() == 0

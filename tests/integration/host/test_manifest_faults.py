@@ -1,0 +1,178 @@
+"""A manifest that is none, that contradicts itself, or that speaks of another machine, is refused in a clear line."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.integration.host.conftest import Bundle, Loads
+
+NOT_MANIFESTS = {
+    "no JSON": (b"{", "parse error at line 1, column 2"),
+    "two values": (b"{}{}", "unexpected '{'; expected end of input"),
+    "no text": (b'{"format": "\xff"}', "invalid string: ill-formed UTF-8 byte"),
+    "not an object": (b"[]", "it is []; expected an object"),
+    "nothing in it": (b"{}", '"format" is missing'),
+    "a key twice": (b'{"device": 1, "device": 1}', 'the key "device" comes twice in one object'),
+    "lines in a key": (b'{"a\\nb": 1, "a\\nb": 1}', 'the key "a b" comes twice'),
+    "very deep": (b"[" * 100_000, "it nests deeper than 8 levels"),
+    "a long word": (b"[" + b"x" * 100_000, "invalid literal"),
+    "large": (b" " * (4 * 2**20 + 1), "is larger than 4 MiB"),
+}
+
+
+@pytest.mark.parametrize("what", NOT_MANIFESTS)
+def test_what_is_no_manifest_is_refused(loads: Loads, bundle: Bundle, what: str) -> None:
+    text, why = NOT_MANIFESTS[what]
+    bundle.write(text)
+    refusal = loads(bundle.path)
+    assert refusal
+    assert refusal.code == "manifest_invalid"
+    assert why in refusal.message
+    assert len(refusal.message) < 400
+
+
+WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
+    "another key": (lambda manifest: manifest.update(author="x"), '"author" is unknown'),
+    "a key too few": (lambda manifest: manifest["model"].pop("kind"), '"kind" is missing in model'),
+    "another kind": (
+        lambda manifest: manifest["model"].update(kind="onnx"),
+        'model.kind is "onnx"; expected "torchscript" or "aoti"',
+    ),
+    "no release": (
+        lambda manifest: manifest["torch"].update(oldest="2"),
+        'torch.oldest is "2"; expected a release such as "2.13"',
+    ),
+    "an end before the beginning": (
+        lambda manifest: manifest["torch"].update(newest="1.0"),
+        'torch.newest is "1.0"; expected null, or a release from oldest on',
+    ),
+    "a size below zero": (
+        lambda manifest: manifest["inputs"][1].update(dims=[-3]),
+        "inputs[1].dims[0] is -3; expected a whole number from 0 on",
+    ),
+    "a size that is too large": (
+        lambda manifest: manifest["inputs"][1].update(dims=[2**63]),
+        "inputs[1].dims[0] is 9223372036854775808; expected a whole number from 0 on",
+    ),
+    "a range without sizes": (
+        lambda manifest: manifest["inputs"][1].update(dims=[{"min": 3, "max": 2}]),
+        "inputs[1].dims[0].max is 2; expected a whole number from 3 on",
+    ),
+    "a dtype of nobody's": (
+        lambda manifest: manifest["inputs"][1].update(dtype="float31"),
+        'the input shift has the dtype "float31", which this PyTorch does not know',
+    ),
+    "two inputs of one name": (
+        lambda manifest: manifest["inputs"][1].update(name="image"),
+        "expected entries of different names",
+    ),
+    "lines in a name": (
+        lambda manifest: manifest["inputs"][1].update(name="a\nb"),
+        'inputs[1].name is "a\\nb"; expected text of 1 to 255 bytes without control characters',
+    ),
+    "a crop beyond the picture": (
+        lambda manifest: manifest["inputs"][0]["image"].update(crop=[17, 1]),
+        "expected a crop that is no larger than resize",
+    ),
+    "a tolerance below zero": (
+        lambda manifest: manifest.update(tolerance=-1e-9),
+        "tolerance is -1e-09; expected a number that is not negative",
+    ),
+    "a file without a digest": (
+        lambda manifest: manifest["files"].pop("lib/blended.so"),
+        "lib/blended.so is not in files",
+    ),
+    "a digest of other signs": (
+        lambda manifest: manifest["files"]["model.pt"].update(sha256="A" * 64),
+        "expected 64 hexadecimal digits in lower case",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_manifest_that_says_what_cannot_be_is_refused(loads: Loads, bundle: Bundle, what: str) -> None:
+    change, why = WRONG[what]
+    bundle.say(change)
+    refusal = loads(bundle.path)
+    assert refusal
+    assert refusal.code == "manifest_invalid"
+    assert refusal.message.startswith("manifest.json is invalid: ")
+    assert why in refusal.message
+
+
+def test_a_newer_format_is_refused_also_where_the_rest_of_it_is_unknown(loads: Loads, bundle: Bundle) -> None:
+    bundle.write(b'{"format": 2, "whatever": "comes"}')
+    refusal = loads(bundle.path)
+    assert refusal
+    assert refusal.code == "format_unknown"
+    assert refusal.message.startswith("the bundle has the format 2, and this host reads format 1: ")
+
+
+ABSENT = ("sse4a", "xop", "fma4", "tbm", "amx_fp16", "avx512_vp2intersect")  # which no one processor has all of
+
+
+def _elsewhere() -> dict[str, tuple[Callable[[Any], object], str, str]]:
+    """What is said of a machine that is not this one; the code and what the message says."""
+    here = set(Path("/proc/cpuinfo").read_text().split())
+    lacking = next(feature for feature in ABSENT if feature not in here)
+    own = ".".join(torch.__version__.split(".")[:2])
+    return {
+        "an older torch": (
+            lambda manifest: manifest["torch"].update(oldest="1.13", newest="2.0"),
+            "torch_unsupported",
+            f"needs PyTorch 1.13 to 2.0, and this host has {own}",
+        ),
+        "a newer torch": (
+            lambda manifest: manifest["torch"].update(oldest="99.0"),
+            "torch_unsupported",
+            f"needs PyTorch 99.0 or newer, and this host has {own}",
+        ),
+        "a library's torch": (
+            lambda manifest: manifest["libraries"][0].update(oldest="2.0", newest="2.0"),
+            "torch_unsupported",
+            f"the library lib/blended.so needs PyTorch 2.0, and this host has {own}",
+        ),
+        "features of other processors": (
+            lambda manifest: manifest["cpu"].update(features=["quantum", lacking]),
+            "cpu_unsupported",
+            f"needs a processor with quantum, {lacking}, which this one lacks",
+        ),
+        "another architecture": (
+            lambda manifest: manifest["cpu"].update(architecture="riscv64"),
+            "cpu_unsupported",
+            f"was made for riscv64, and this machine is {platform.machine()}",
+        ),
+        "a GPU": (
+            lambda manifest: manifest.update(device="cuda", cuda={"architectures": ["1.0"]}),
+            "device_unavailable",
+            "of compute capability 1.0" if torch.cuda.is_available() else "PyTorch finds no GPU here",
+        ),
+    }
+
+
+ELSEWHERE = _elsewhere()
+
+
+@pytest.mark.parametrize("what", ELSEWHERE)
+def test_a_bundle_for_another_machine_is_refused(loads: Loads, bundle: Bundle, what: str) -> None:
+    change, code, why = ELSEWHERE[what]
+    bundle.say(change)
+    refusal = loads(bundle.path)
+    assert refusal
+    assert refusal.code == code
+    assert why in refusal.message
+
+
+def test_every_feature_of_this_processor_that_is_known_is_found(loads: Loads, bundle: Bundle) -> None:
+    needed = ["avx2", "fma", "f16c", "bmi2", "movbe"]
+    here = set(Path("/proc/cpuinfo").read_text().split())
+    bundle.say(lambda manifest: manifest["cpu"].update(features=[name for name in needed if name in here]))
+    assert loads(bundle.path) is None

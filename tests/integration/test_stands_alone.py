@@ -1,0 +1,301 @@
+"""A bundle that stands alone: it runs where there is nothing but the C library, and is refused where it was changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+from filelock import FileLock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.integration.conftest import BuildOnce
+
+pytest.importorskip("skimage")
+pytestmark = pytest.mark.needs("chroot", "opencv")
+
+ROOT = Path(__file__).parents[2]
+FORMATS = ("torchscript", "aoti")
+SAMPLES = 5
+# What a machine has to bring: the C library, in its pieces.
+C_LIBRARY = re.compile(r"ld-linux[-\w]*\.so\.\d|lib(c|m|mvec|dl|pthread|rt)\.so\.\d")
+# A line of the dynamic linker's own account of what it does.
+TOLD = re.compile(r" +\d+:\t.*|")
+REQUEST = '{"inputs": {"photograph": "/files/photograph_0.npy", "warp": "/files/warp_0.npy"}}\n'
+# In a process of its own: it opens operators and starts compilers.
+SHIP = f"""
+import json
+import sys
+from pathlib import Path
+
+import numpy
+import torch
+
+import opwright
+
+sys.path.insert(0, "{ROOT}/examples/models")
+import surface
+
+folder, ops = Path(sys.argv[1]), ["{ROOT}/ops/warp_perspective"]
+opwright.open(*ops)
+model, samples = surface.surface(), list(surface.samples())
+for kind, load in (("torchscript", torch.jit.load), ("aoti", torch._inductor.aoti_load_package)):
+    bundle, files = folder / kind / "bundle", folder / kind / "files"
+    opwright.ship(
+        model, ops, output=bundle, format=kind, samples=samples, shapes=surface.shapes, self_contained=True
+    )
+    (file,) = bundle.glob("model.*")
+    saved, requests = load(str(file)), []
+    files.mkdir()
+    for number, (photograph, warp) in enumerate(samples):
+        numpy.save(files / f"photograph_{{number}}.npy", photograph.numpy())
+        numpy.save(files / f"warp_{{number}}.npy", warp.numpy())
+        inputs = {{"photograph": f"photograph_{{number}}.npy", "warp": f"warp_{{number}}.npy"}}
+        requests.append(json.dumps({{"inputs": inputs, "output": f"output_{{number}}.npz"}}))
+        with torch.no_grad():
+            result = saved(photograph, warp)
+        expected = result if isinstance(result, torch.Tensor) else result[0]
+        numpy.save(folder / f"{{kind}}_{{number}}.npy", expected.numpy())
+    (files / "requests.jsonl").write_text("\\n".join(requests))
+"""
+
+
+@dataclass(frozen=True)
+class Bare:
+    """A root folder with the C library, a bundle, and `files`, where inputs lie."""
+
+    root: Path
+    change_root: list[str]
+
+    @property
+    def bundle(self) -> Path:
+        return self.root / "bundle"
+
+    def command(self, *arguments: str) -> list[str | Path]:
+        return [*self.change_root, self.root, "/bundle/run", *arguments]
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        command = self.command(*arguments)
+        return subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+
+
+def ship(folder: Path) -> None:
+    """The bundle in both formats, each in a root folder of its own; what is large is there once."""
+    done = subprocess.run(
+        [sys.executable, "-c", SHIP, folder],
+        check=False,
+        capture_output=True,
+        text=True,
+        # The vector instructions are taken for granted: to try each takes seconds in a fresh cache.
+        env={**os.environ, "TORCHINDUCTOR_VEC_ISA_OK": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    first, *others = (folder / kind / "bundle" for kind in FORMATS)
+    for path in (path for path in (first / "runtime").rglob("*") if path.is_file()):
+        for other in others:
+            twin = other / path.relative_to(first)
+            twin.unlink()
+            twin.hardlink_to(path)
+    for kind in FORMATS:
+        add_c_library(folder / kind)
+
+
+def add_c_library(root: Path) -> None:
+    """Copy what the bundle takes from the machine, and see that it is the C library."""
+    bundle = root / "bundle"
+    objects = [bundle / "run", bundle / "runtime" / "bin" / "opwright-host", *(bundle / "lib").iterdir()]
+    where_it_looks = {**os.environ, "LD_LIBRARY_PATH": str(bundle / "runtime" / "lib")}
+    told = subprocess.run(
+        ["/usr/bin/ldd", *objects], env=where_it_looks, check=True, capture_output=True, text=True
+    ).stdout
+    assert "not found" not in told
+    for path in {Path(found) for found in re.findall(r"^\t(?:\S+ => )?(/\S+) \(", told, re.MULTILINE)}:
+        if path.is_relative_to(root):
+            continue
+        assert C_LIBRARY.fullmatch(path.name), path
+        copy = root / path.relative_to("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+
+
+@pytest.fixture(scope="session")
+def shipped(build_once: BuildOnce, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder with a root folder for each format: half a gigabyte, which goes with the last who uses it."""
+    lock = FileLock(tmp_path_factory.getbasetemp().parent / "stands_alone_users.lock")
+    with lock:
+        folder = build_once("stands_alone", ship)
+        mark = folder / f"user_{os.getpid()}"
+        mark.touch()
+    yield folder
+    with lock:
+        mark.unlink()
+        if not list(folder.glob("user_*")):
+            shutil.rmtree(folder)
+
+
+@pytest.fixture
+def alone(shipped: Path) -> Iterator[Path]:
+    """The same, for one test at a time: some break it, and mend it again."""
+    with FileLock(shipped / "lock"):
+        yield shipped
+
+
+@pytest.fixture
+def bare(alone: Path, change_root: list[str]) -> Bare:
+    """The bundle of TorchScript."""
+    return Bare(alone / "torchscript", change_root)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_bundle_gives_on_a_bare_machine_what_python_gives(alone: Path, change_root: list[str], kind: str) -> None:
+    machine = Bare(alone / kind, change_root)
+    assert not {"proc", "tmp", "dev", "usr"} & {path.name for path in machine.root.iterdir()}
+    done = machine.run("--requests", "/files/requests.jsonl")
+    assert done.returncode == 0, done.stderr
+    for number in range(SAMPLES):
+        expected = torch.from_numpy(np.load(alone / f"{kind}_{number}.npy"))
+        (found,) = np.load(machine.root / "files" / f"output_{number}.npz").values()
+        # Code that was compiled once is the same code here; of PyTorch's own kernels the sums may go in another order.
+        torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_bundle_verifies_itself_on_a_bare_machine(bare: Bare) -> None:
+    done = bare.run("--verify")
+    assert (done.returncode, done.stdout.partition(":")[0]) == (0, "/bundle is well"), done.stderr
+
+
+def mapped_at_rest(pid: int) -> str:
+    """What a process has mapped once its operators are there and it does no more: it reads its standard input then."""
+    until, last, still = time.monotonic() + 60, ("", [""]), 0
+    while time.monotonic() < until:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        now = (Path(f"/proc/{pid}/maps").read_text(), fields[10:12])  # the time that it has computed for
+        still = still + 1 if now == last and state == "S" and "/opencv.so" in now[0] else 0
+        if still == 20:
+            return now[0]
+        last = now
+        time.sleep(0.01)
+    pytest.fail(f"process {pid} did not come to its requests in a minute")
+
+
+def mapped_by(bare: Bare, **environment: str) -> set[str]:
+    """The names of all files that a run on one request has mapped, read from outside: /proc is not in there."""
+    with subprocess.Popen(
+        bare.command("--requests", "-", "--json", "-"),
+        env=environment,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as started:
+        try:
+            mapped = mapped_at_rest(started.pid)
+            answers, _ = started.communicate(REQUEST)
+        finally:
+            started.kill()
+    assert started.returncode == 0
+    assert json.loads(answers.splitlines()[0])
+    return {Path(path).name for path in re.findall(r" (/\S+)$", mapped, re.MULTILINE)}
+
+
+def test_the_process_maps_no_libpython_and_this_test_would_see_it(bare: Bare) -> None:
+    files = bare.root / "files"
+    mapped = mapped_by(bare)
+    assert {"opwright-host", "libtorch_cpu.so", "opencv.so", "libc.so.6"} <= mapped
+    assert not [name for name in mapped if "python" in name]
+    compile_nothing = ["c++", "-shared", "-o", str(files / "libpython3.so"), "-x", "c++", os.devnull]
+    subprocess.run(compile_nothing, check=True)
+    assert mapped_by(bare, LD_PRELOAD="/files/libpython3.so") - mapped == {"libpython3.so"}
+
+
+def opened_and_said(bare: Bare) -> tuple[int, set[str], list[str]]:
+    """The exit code of a run, the names of what the dynamic linker opened for it, and the lines of complaint."""
+    done = bare.run("--requests", "/files/requests.jsonl", LD_DEBUG="files")
+    opened = {Path(name).name for name in re.findall(r"file=(\S+) .*generating link map", done.stderr)}
+    return done.returncode, opened, [line for line in done.stderr.splitlines() if not TOLD.fullmatch(line)]
+
+
+@contextmanager
+def one_bit_flipped(path: Path) -> Iterator[None]:
+    """While in it, the file has another bit in its middle."""
+
+    def flip() -> None:
+        with path.open("r+b") as file:
+            file.seek(path.stat().st_size // 2)
+            (byte,) = file.read(1)
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte ^ 1]))
+
+    flip()
+    try:
+        yield
+    finally:
+        flip()
+
+
+def test_a_bundle_that_is_whole_opens_its_own_libraries(bare: Bare) -> None:
+    code, opened, _ = opened_and_said(bare)
+    assert code == 0
+    assert {"libc10.so", "libtorch_cpu.so", "libstdc++.so.6", "opencv.so"} <= opened
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "runtime/lib/libc10.so",
+        "runtime/lib/libstdc++.so.6",
+        "runtime/bin/opwright-host",
+        "manifest.json",
+        "manifest.sha256",
+    ],
+)
+def test_one_flipped_bit_is_refused_before_anything_that_may_have_changed_is_opened(bare: Bare, name: str) -> None:
+    with one_bit_flipped(bare.bundle / name):
+        code, opened, said = opened_and_said(bare)
+    assert code == 26
+    assert all(map(C_LIBRARY.fullmatch, opened))
+    assert len(said) == 1
+    told = "manifest.json" if name.startswith("manifest") else name
+    assert said[0].startswith(f"host: {told} of the bundle /bundle ")
+
+
+def test_a_missing_library_and_one_too_many_are_refused_before_any_is_opened(bare: Bare) -> None:
+    library, elsewhere = bare.bundle / "runtime" / "lib" / "libz.so.1", bare.root / "files" / "libz.so.1"
+    library.rename(elsewhere)
+    try:
+        missing = opened_and_said(bare)
+        shutil.copy(elsewhere, library)
+        stranger = Path(shutil.copy(elsewhere, library.with_name("libother.so.1")))
+        unexpected = opened_and_said(bare)
+        stranger.unlink()
+    finally:
+        elsewhere.rename(library)
+    for (code, opened, said), expected, message in (
+        (missing, 24, "runtime/lib/libz.so.1 of the bundle /bundle is not there; was the bundle copied whole?"),
+        (unexpected, 25, "runtime/lib/libother.so.1 of the bundle /bundle is not in its manifest; expected nothing "),
+    ):
+        assert code == expected
+        assert all(map(C_LIBRARY.fullmatch, opened))
+        assert len(said) == 1
+        assert said[0].startswith(f"host: {message}")
+
+
+def test_a_changed_launcher_is_seen_by_verify(bare: Bare) -> None:
+    verify = [sys.executable, "-m", "opwright", "verify", str(bare.bundle)]
+    with one_bit_flipped(bare.bundle / "run"):
+        done = subprocess.run(verify, check=False, capture_output=True, text=True)
+    assert done.returncode == 26
+    assert re.fullmatch(rf"host: run of the bundle {bare.bundle} has the SHA-256 \w+\.\.\.; .*\n", done.stderr)
