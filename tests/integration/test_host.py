@@ -430,7 +430,7 @@ def test_a_linked_library_that_is_refused_is_named_with_the_reason(
         ("identity.pt no_tuples out", 36, "requests no_tuples hold for a call one Tensor; expected a list with one"),
         (
             "identity.pt requests out --library text_file.so",
-            32,
+            31,
             r"library text_file\.so does not load: .*file too short",
         ),
         ("identity.pt requests nowhere/out", 44, "responses nowhere/out cannot be written$"),

@@ -18,6 +18,7 @@ from opwright.bundle import shape
 from opwright.bundle.archive import write_again
 from opwright.bundle.cause import cause
 from opwright.bundle.choices import LEVELS
+from opwright.bundle.guards import broken_guard
 from opwright.bundle.manifest import Dimension, Place
 from opwright.bundle.outputs import Flat
 from opwright.bundle.precision import channels_last, for_bfloat16
@@ -121,6 +122,12 @@ def _export(model: nn.Module, inputs: Inputs, judge: Judge) -> ExportedProgram:
     except Exception as error:
         raise BundleError(_why_not_exported(error, inputs)) from error
     _check_ranges(program, inputs)
+    if condition := broken_guard(program, inputs):
+        msg = (
+            f"the model as it is exported is right where {condition}: what it does depends on that. Narrow the sizes "
+            "with --shape, or change the model"
+        )
+        raise BundleError(msg)
     return program
 
 

@@ -76,16 +76,18 @@ class Judge:
                 if not found <= self.tolerance:
                     told = f"by {figure(found)} of the largest magnitude, where {self.tolerance:g} is allowed"
                     why = why_infinite(outputs, golden.outputs) if math.isinf(found) else told
-                    msg = f"{transform} changes the results ({golden.what}): {why}. {advice or self._advice(found)}"
+                    msg = f"{transform} changes the results ({golden.what}): {why}. {self._advice(found, advice)}"
                     raise BundleError(msg)
                 pairs = zip(largest, outputs, golden.outputs, strict=True)
                 largest = [max(before, difference(*pair)) for before, *pair in pairs]
         self.by_output[transform] = largest
 
     @staticmethod
-    def _advice(found: float) -> str:
+    def _advice(found: float, advice: str) -> str:
         if math.isinf(found):
-            return "Nothing was written"
+            return advice or "Nothing was written"
+        if advice:
+            return f"{advice}; or say with --tolerance how much is right for this model"
         return "Nothing was written; --tolerance says how much is right for this model"
 
     @staticmethod

@@ -60,5 +60,5 @@ def for_bfloat16(model: Any, judge: Judge) -> nn.Module:  # noqa: ANN401  a modu
     judge.step("bfloat16")
     dtypes = tuple(output.dtype for output in judge.goldens[0].outputs)
     inside = InBfloat16(channels_last(model), dtypes).eval()
-    judge.examine("bfloat16", inside, advice="Ship it with --precision float32, or say with --tolerance what is right")
+    judge.examine("bfloat16", inside, advice="Ship it with --precision float32")
     return inside

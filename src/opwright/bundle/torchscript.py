@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.jit._trace import TracerWarning
 
 from opwright.bundle.archive import write_again
 from opwright.bundle.outputs import Flat
@@ -79,10 +80,14 @@ def _traced(model: Callable[..., Any], judge: Judge) -> ScriptModule:
     judge.step("tracing")
     trace: Any = torch.jit.trace
     try:
-        traced: ScriptModule = trace(Flat(model).eval(), judge.goldens[0].fresh(), check_trace=False)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", TracerWarning)
+            traced: ScriptModule = trace(Flat(model).eval(), judge.goldens[0].fresh(), check_trace=False)
     except Exception as error:
         msg = f"the model can be neither scripted nor traced: {first_line(error)}. Try --format aoti"
         raise BundleError(msg) from error
+    for said in dict.fromkeys(str(one.message).splitlines()[0] for one in told if one.category is TracerWarning):
+        judge.note(f"a trace keeps what the first sample decided, and PyTorch warns: {said}")
     judge.examine(
         "trace",
         traced,

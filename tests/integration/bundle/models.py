@@ -67,6 +67,13 @@ class BranchingOnSizes(nn.Module):
         return image + 1 if image.shape[0] > 4 else image * 3
 
 
+class BranchingOnOneSize(nn.Module):
+    """What an export gets wrong at one size in the middle of the range."""
+
+    def forward(self, image: Tensor) -> Tensor:
+        return image + 1 if image.shape[0] == 4 else image * 3
+
+
 class Counting(nn.Module):
     """What an export fixes to one size."""
 
@@ -130,6 +137,10 @@ def branching() -> nn.Module:
 
 def branching_on_sizes() -> nn.Module:
     return BranchingOnSizes()
+
+
+def branching_on_one_size() -> nn.Module:
+    return BranchingOnOneSize()
 
 
 def counting() -> nn.Module:

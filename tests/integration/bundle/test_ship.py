@@ -237,6 +237,11 @@ def test_a_compiled_package_is_taken_as_it_is(packaged: Bundle, tmp_path: Path) 
             "takes 5..16 alone: what it does depends on that size. Give --shape image=5..16,3,8,8, or change the model",
         ),
         (
+            "branching_on_one_size",
+            {"format": "aoti"},
+            "the model as it is exported is right where image.shape[0] != 4, which it is not for 4: what it does",
+        ),
+        (
             "counting",
             {"format": "aoti"},
             "dimension 0 of 'image' is to take 1..16, and the export fixes it: the model uses this size as a number",

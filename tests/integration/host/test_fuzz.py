@@ -39,6 +39,8 @@ def manifest(bundle: Bundle) -> Path:
     bundle.say(lambda manifest: manifest["torch"].update(newest="99.0"))
     bundle.say(lambda manifest: manifest["cpu"].update(features=["avx2", "fma"]))
     bundle.say(lambda manifest: manifest.update(cuda={"architectures": ["9.0"]}, runtime="runtime/bin/opwright-host"))
+    sides = [{"input": "image", "dimension": 2}, {"input": "image", "dimension": 3}]
+    bundle.say(lambda manifest: manifest.update(tied=[sides]))
     return bundle.path / "manifest.json"
 
 

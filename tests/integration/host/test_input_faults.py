@@ -150,6 +150,18 @@ def test_inputs_that_do_not_fit_are_refused_and_those_at_the_borders_are_taken(
     assert asked.exit_code == codes["input_unknown"]
 
 
+def test_sizes_that_are_tied_have_to_be_equal(refused: Refused, bundle: Bundle, tmp_path: Path) -> None:
+    sides = [{"input": "image", "dimension": 2}, {"input": "image", "dimension": 3}]
+    bundle.say(lambda manifest: manifest.update(tied=[sides]))
+    for name, content in given(of_zeros(1, 3, 8, 9)).items():
+        (tmp_path / name).write_bytes(content)
+    refusal = refused(bundle, *(f"--input={name}={tmp_path}/{name}" for name in given()))
+    assert refusal.code == "input_size"
+    assert refusal.message == (
+        "the input image has the size 9 in dimension 3; expected 8, as dimension 2 of the input image has"
+    )
+
+
 CUT = "its data has 767 bytes; expected 768 for its shape"
 WHOLE = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"
 UNREADABLE: dict[str, tuple[bytes, str]] = {

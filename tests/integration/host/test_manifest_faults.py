@@ -74,6 +74,14 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda manifest: manifest["inputs"][1].update(name="image"),
         "expected entries of different names",
     ),
+    "a tie to nothing": (
+        lambda manifest: manifest.update(tied=[[{"input": "picture", "dimension": 0}]]),
+        'tied[0][0].input is "picture"; expected the name of an input',
+    ),
+    "a tie beyond the last dimension": (
+        lambda manifest: manifest.update(tied=[[{"input": "shift", "dimension": 1}]]),
+        "tied[0][0].dimension is 1; expected a dimension of that input",
+    ),
     "lines in a name": (
         lambda manifest: manifest["inputs"][1].update(name="a\nb"),
         'inputs[1].name is "a\\nb"; expected text of 1 to 255 bytes without control characters',

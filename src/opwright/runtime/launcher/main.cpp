@@ -4,10 +4,12 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <initializer_list>
 #include <iostream>
 #include <vector>
 
@@ -27,6 +29,15 @@ fs::path own_folder() {
     return fs::absolute(name).parent_path();
 }
 
+// As PyTorch names them.
+const char* fastest_kernels() {
+    const auto has_all = [](std::initializer_list<const char*> names) {
+        return std::all_of(names.begin(), names.end(), [](const char* name) { return has_feature(name); });
+    };
+    if (has_all({"avx512vl", "avx512bw", "avx512dq", "fma"})) return "avx512";
+    return has_all({"avx2", "fma"}) ? "avx2" : "default";
+}
+
 [[noreturn]] void become_the_program(int argc, char** argv) {
     const fs::path folder = own_folder();
     const Manifest manifest = read_manifest(folder);
@@ -35,6 +46,8 @@ fs::path own_folder() {
                     "the bundle " + folder.string() + " does not stand alone: it has no runtime");
     check_processor(manifest);
     check_files(folder, manifest, Part::runtime);
+    // Where /proc is not there, PyTorch does not know what the processor can do, and takes its slowest kernels.
+    if (access("/proc/cpuinfo", R_OK) != 0) setenv("ATEN_CPU_CAPABILITY", fastest_kernels(), 0);
     const fs::path program = folder / *manifest.runtime;
     setenv("LD_LIBRARY_PATH", (folder / "runtime" / "lib").c_str(), 1);
     std::string name = "opwright-host", bundle = folder.string();

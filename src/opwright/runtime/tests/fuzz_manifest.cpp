@@ -269,6 +269,10 @@ std::string objection(const Manifest& manifest) {
     if (manifest.runtime) named.push_back(*manifest.runtime);
     for (const std::string& path : named)
         if (!manifest.files.contains(path)) return "it has no digest for " + path;
+    for (const auto& group : manifest.tied)
+        for (const Manifest::Place& place : group)
+            if (place.input >= manifest.inputs.size() || place.dimension >= manifest.inputs[place.input].dims.size())
+                return "it ties a dimension that is not there";
     for (const auto& [path, file] : manifest.files)
         if (leads_out(path)) return "the path " + path + " leads out of the bundle";
     return "";

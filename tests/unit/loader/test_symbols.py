@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import pytest
+
+from opwright.loader.symbols import _namespace
+
+
+@pytest.mark.parametrize(
+    ("symbol", "namespace"),
+    [
+        ("opwright_defines_my_ops", "my_ops"),
+        ("_ZL32TORCH_LIBRARY_static_init_my_ops", "my_ops"),
+        ("_ZL39STABLE_TORCH_LIBRARY_static_init_my_ops", "my_ops"),
+        ("_ZN12_GLOBAL__N_1L32TORCH_LIBRARY_static_init_my_opsE", "my_ops"),
+        ("_ZN4mine12_GLOBAL__N_1L32TORCH_LIBRARY_static_init_my_opsE", "my_ops"),
+        ("_ZN12_GLOBAL__N_1L41TORCH_LIBRARY_IMPL_static_init_my_ops_CPUE", None),
+        ("_ZL41TORCH_LIBRARY_IMPL_static_init_my_ops_CPU", None),
+        ("_Z6my_opsv", None),
+    ],
+)
+def test_a_definition_is_known_by_what_its_macro_leaves_behind(symbol: str, namespace: str | None) -> None:
+    assert _namespace(symbol) == namespace
