@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# What the registration macros leave behind: opwright's own, and PyTorch's two, whose static object's name is mangled with
-# its length in front, and behind the namespaces that it is in. (Their static function is often inlined away.)
+# What the registration macros leave behind: opwright's own, and PyTorch's two, whose static object's name is mangled
+# with its length in front, behind the namespaces that it is in. (Their static function is often inlined away.)
 _OURS = re.compile(r"^opwright_defines_(\w+)$")
 _TORCHS = re.compile(r"^_Z(?:N\w*?)?L(\d+)((?:STABLE_)?TORCH_LIBRARY_static_init_)")
 
