@@ -170,11 +170,14 @@ double Model::verify() const {
         for (at::Tensor& input : inputs) input = input.to(loaded_->device);
         const std::vector<at::Tensor> wanted = tensors(golden.toTupleRef().elements()[1]);
         const std::vector<at::Tensor> found = run(inputs);
-        check_outputs(loaded_->outputs, wanted);
+        if (wanted.size() != found.size())
+            throw Error(Code::golden_differs, name + " holds " + std::to_string(wanted.size()) + " outputs; expected " +
+                                                  std::to_string(found.size()));
         for (size_t i = 0; i < found.size(); ++i) {
             const std::string what = "the output " + loaded_->outputs[i].name + " for " + name;
-            if (found[i].sizes() != wanted[i].sizes())
-                throw Error(Code::golden_differs, what + " has another shape than it had when the bundle was shipped");
+            if (found[i].sizes() != wanted[i].sizes() || found[i].scalar_type() != wanted[i].scalar_type())
+                throw Error(Code::golden_differs,
+                            what + " has another shape or dtype than it had when the bundle was shipped");
             const double far = host::distance(found[i], wanted[i]);
             if (far > loaded_->manifest.tolerance) {
                 std::ostringstream figures;

@@ -4,16 +4,14 @@
 #include <ATen/ops/empty.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 
-#include <cctype>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <utility>
 
 #include "engine/archive.h"
 #include "engine/dtypes.h"
 #include "engine/reason.h"
+#include "engine/whole_file.h"
 #include "opwright/host/error.h"
 
 namespace opwright::host {
@@ -109,14 +107,7 @@ void write_responses(const std::vector<Response>& responses, const std::string& 
     } catch (const std::exception& error) {
         throw Error(Code::output_unwritable, "responses " + path + " cannot be written: " + reason(error));
     }
-    const std::string part = path + ".part";  // renamed when whole: no half file is ever seen
-    std::ofstream file(part, std::ios::binary);
-    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    std::error_code error;
-    if (file) std::filesystem::rename(part, path, error);
-    if (file && !error) return;
-    std::filesystem::remove(part, error);
+    if (write_whole(path, {bytes.data(), bytes.size()})) return;
     throw Error(Code::output_unwritable, "responses " + path + " cannot be written");
 }
 

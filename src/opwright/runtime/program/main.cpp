@@ -5,11 +5,10 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "engine/reason.h"
+#include "engine/whole_file.h"
 #include "opwright/host.h"
 #include "program/npy.h"
 #include "program/npz.h"
@@ -31,14 +30,7 @@ void write_lone_array(const std::string& path, const Answer& answer) {
     if (answer.outputs.size() != 1)
         throw Error(Code::output_unwritable, "the output " + path + " holds one array, and the model gives " +
                                                  std::to_string(answer.outputs.size()) + ": name an .npz file");
-    const std::string bytes = write_npy(answer.outputs[0]), part = path + ".part";
-    std::ofstream file(part, std::ios::binary);
-    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    std::error_code error;
-    if (file) std::filesystem::rename(part, path, error);
-    if (file && !error) return;
-    std::filesystem::remove(part, error);
+    if (write_whole(path, write_npy(answer.outputs[0]))) return;
     throw Error(Code::output_unwritable, "the output " + path + " cannot be written: is its folder there, and yours?");
 }
 
