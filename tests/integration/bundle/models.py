@@ -60,6 +60,13 @@ class Branching(nn.Module):
         return image + 1 if len(image) > 2 else image * 3
 
 
+class DecidingOnValues(nn.Module):
+    """What a trace gets wrong where no sample shows it: the way depends on the values."""
+
+    def forward(self, image: Tensor, *_: object) -> Tensor:
+        return image + 1 if image.sum() > -1e9 else image * 3
+
+
 class BranchingOnSizes(nn.Module):
     """What an export narrows to the sizes of one of two ways."""
 
@@ -133,6 +140,10 @@ def unscriptable() -> nn.Module:
 
 def branching() -> nn.Module:
     return Branching()
+
+
+def deciding_on_values() -> nn.Module:
+    return DecidingOnValues()
 
 
 def branching_on_sizes() -> nn.Module:

@@ -171,6 +171,12 @@ def test_what_cannot_be_scripted_is_traced_and_the_reason_is_told(tmp_path: Path
     assert "\n" not in told
 
 
+def test_a_way_that_no_sample_shows_to_be_wrong_is_told_where_the_trace_decided_it(tmp_path: Path) -> None:
+    shipped = opwright.ship(f"{MODELS}:deciding_on_values", output=tmp_path / "b")
+    (told,) = [note for note in shipped.notes if note.startswith("a trace keeps what the first sample decided")]
+    assert "Converting a tensor to a Python boolean might cause the trace to be incorrect" in told
+
+
 def test_a_trace_that_took_one_of_two_ways_is_refused_with_the_figure(tmp_path: Path) -> None:
     with pytest.raises(BundleError) as refused:
         opwright.ship(f"{MODELS}:branching", output=tmp_path / "b")
