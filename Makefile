@@ -44,7 +44,7 @@ lint: setup ## all that .ci/run checks before the tests
 	$(if $(CXX_FILES),@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES) && echo "clang-format: $(words $(CXX_FILES)) files are well",@echo "clang-format: git lists no C++ files; is this a clone?" && false)
 	@if command -v shellcheck >/dev/null; then shellcheck setup/setup.sh .ci/run && echo "shellcheck: fine"; fi
 
-format: setup ## mend what lint finds, where a tool can
+format: setup ## fix what lint finds, where a tool can
 	$(BIN)/ruff check --fix --exit-zero
 	$(BIN)/ruff format
 	$(if $(CXX_FILES),$(BIN)/clang-format -i $(CXX_FILES))

@@ -26,7 +26,7 @@ from rich.console import Console
 
 import opwright
 from examples.demo.pictures import Picture, difference, pictures, write_picture
-from examples.demo.roads import (
+from examples.demo.routes import (
     IN_CPP,
     IN_PYTHON,
     OP,

@@ -1,137 +1,97 @@
-"""The routes of the demo that run in Python: each builds the operator its own way, calls it, and says how long it took.
-
-The demo runs this file once for each route, in a process of its own:
-
-    python routes.py ROUTE FOLDER
-
-FOLDER holds inputs.pt, written by the demo. Written there: ROUTE.pt, with the results, and ROUTE.json.
-"""
+"""The roads to one operator: each builds or calls it in its own way, and is compared with OpenCV alone."""
 
 from __future__ import annotations
 
 import json
+import runpy
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+
+import opwright
+from examples.demo.pictures import difference
+from examples.demo.process import run
+from examples.demo.table import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from torch import Tensor
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+    from examples.demo.pictures import Picture
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[1]
 OP = REPOSITORY / "ops" / "warp_perspective"
-SOURCE = OP / "cpu.cpp"
+APP = REPOSITORY / "examples" / "cpp_app"
 RUNS = 50
 
-SETUP = f"""
-from setuptools import setup
-from opwright.builder.setuptools import BuildExtension, OpExtension
-
-setup(
-    name="warp",
-    packages=[],
-    ext_modules=[OpExtension("warp", library={str(OP)!r})],
-    cmdclass={{"build_ext": BuildExtension}},
-)
-"""
-
-
-class Rectify(nn.Module):
-    """What is seen through a warp; where the warp is empty, the image as it is."""
-
-    def __init__(self, height: int, width: int) -> None:
-        super().__init__()
-        self.height = height
-        self.width = width
-
-    def forward(self, image: Tensor, warp: Tensor) -> Tensor:
-        """Warp `image` (H, W[, C]) by `warp` (3, 3), which leads from the output to the image."""
-        if bool((warp == 0).all()):
-            return image
-        warped: Tensor = torch.ops.opencv.warp_perspective(image, warp, self.height, self.width, "linear", True)  # noqa: FBT003
-        return warped
-
-
-def by_open(_: Path) -> None:
-    """An op library, as its op.py describes it."""
-    import opwright  # noqa: PLC0415  the import is part of the route
-
-    opwright.open(OP)
-
-
-def by_files(_: Path) -> None:
-    """Just in time, from files."""
-    import opwright  # noqa: PLC0415
-
-    opwright.load("warp_files", [SOURCE], packages=["opencv4"], definitions=OP)
-
-
-def by_strings(_: Path) -> None:
-    """Just in time, from a string."""
-    import opwright  # noqa: PLC0415
-
-    opwright.load_inline("warp_strings", SOURCE.read_text(), packages=["opencv4"], definitions=OP)
-
-
-def by_setuptools(folder: Path) -> None:
-    """By a setup.py."""
-    place = folder / "with_setuptools"
-    place.mkdir()
-    (place / "setup.py").write_text(SETUP)
-    subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=place, check=True, stdout=subprocess.DEVNULL
-    )
-    torch.ops.load_library(place / "warp.so")
-
-
-def by_cmake(folder: Path) -> None:
-    """By CMake: the demo has built it, for the C++ programs link it too."""
-    torch.ops.load_library(folder / "cpp_app" / "libwarp_perspective.so")
-
-
-BUILDS: dict[str, Callable[[Path], None]] = {
-    "open": by_open,
-    "files": by_files,
-    "strings": by_strings,
-    "setuptools": by_setuptools,
-    "cmake": by_cmake,
+IN_PYTHON = {
+    "open": "op library: opwright.open",
+    "files": "files: opwright.load",
+    "strings": "strings: load_inline",
+    "setuptools": "setuptools: OpExtension",
+    "cmake": "CMake: find_package",
+    "trace": "torch.jit.trace",
+    "script": "torch.jit.script",
+}
+IN_CPP = {
+    ("linked", "trace"): "traced, operator linked",
+    ("linked", "script"): "scripted, operator linked",
+    ("opened", "trace"): "traced, operator opened",
+    ("opened", "script"): "scripted, operator opened",
 }
 
 
-def median_ms(call: Callable[[], Any]) -> float:
-    """The median of the milliseconds of many calls, after a few that do not count."""
-    times = []
-    for number in range(RUNS + 5):
-        started = time.perf_counter()
-        call()
-        if number >= 5:  # noqa: PLR2004  the first calls warm caches
-            times.append((time.perf_counter() - started) * 1e3)
-    return statistics.median(times)
+def opencv_alone() -> SimpleNamespace:
+    """OpenCV without opwright, built just in time: what the roads are compared with."""
+    return SimpleNamespace(**runpy.run_path(str(OP / "bare" / "bare.py")))
 
 
-def main() -> None:
-    """Run one route."""
-    route, folder = sys.argv[1], Path(sys.argv[2])
-    image, warp, height, width = torch.load(folder / "inputs.pt", weights_only=True)
+def build_cpp_app(folder: Path) -> float:
+    """Build the C++ programs, and with them the operator; the seconds that the operator alone took."""
+    prefix = f"-DCMAKE_PREFIX_PATH={opwright.cmake_prefix_path()}"
+    build = folder / "cpp_app"
+    run(["cmake", "-S", APP, "-B", build, prefix, f"-DOPWRIGHT_PYTHON={sys.executable}"])
     started = time.perf_counter()
-    BUILDS[route if route in BUILDS else "open"](folder)
-    answer: dict[str, Any] = {"build_s": time.perf_counter() - started}
-    model: nn.Module = Rectify(height, width)
-    if route in ("trace", "script"):
-        saved = torch.jit.trace(model, (image, warp)) if route == "trace" else torch.jit.script(model)
-        saved.save(folder / f"{route}_model.pt")
-        call = next(line for line in str(saved.inlined_graph).splitlines() if "opencv::" in line)
-        answer["graph"] = call.partition("= ")[2].partition(" #")[0]
-        model = saved
-    torch.save(model(image, warp), folder / f"{route}.pt")
-    answer["run_ms"] = median_ms(lambda: model(image, warp))
-    (folder / f"{route}.json").write_text(json.dumps(answer))
+    run(["cmake", "--build", build, "--target", "warp_perspective"])
+    seconds = time.perf_counter() - started
+    run(["cmake", "--build", build, "-j", "2"])
+    return seconds
 
 
-if __name__ == "__main__":
-    main()
+def python_row(route: str, folder: Path, expected: Tensor, built_s: float) -> tuple[Row, str]:
+    """One road in a Python process of its own, with an empty cache; and the operator in its graph, if it has one."""
+    run(
+        [sys.executable, HERE / "route_process.py", route, folder],
+        OPWRIGHT_CACHE=str(folder / f"cache_{route}"),
+        PYTHONWARNINGS="ignore::DeprecationWarning",
+    )
+    answer = json.loads((folder / f"{route}.json").read_text())
+    result = torch.load(folder / f"{route}.pt", weights_only=True)
+    build_s = built_s if route == "cmake" else None if route in ("trace", "script") else answer["build_s"]
+    row = Row(IN_PYTHON[route], "Python", build_s, answer["run_ms"], difference(result, expected))
+    return row, answer.get("graph", "")
+
+
+def cpp_row(way: str, model: str, folder: Path, expected: Tensor) -> Row:
+    """One saved model in a C++ process that has no Python."""
+    app = folder / "cpp_app"
+    output = folder / f"{way}_{model}.pt"
+    library: list[str | Path] = ["--library", app / "libwarp_perspective.so"] if way == "opened" else []
+    files: list[str | Path] = [folder / f"{model}_model.pt", folder / "cpp_inputs.pt"]
+    said = run([app / f"run_{way}", *files, "--output", output, "--repeat", str(RUNS), *library])
+    timing = json.loads(said.strip().splitlines()[-1])
+    result = torch.load(output, weights_only=True)
+    return Row(IN_CPP[way, model], "C++, no Python", None, timing["median_ms"], difference(result, expected))
+
+
+def bare_row(alone: SimpleNamespace, picture: Picture) -> Row:
+    """OpenCV alone, into memory that is there already: what the others are measured by."""
+    image, warp = picture.image, picture.warp.inverse()
+    output = image.new_empty((picture.height, picture.width, *image.shape[2:]))
+    seconds = alone.time_warp_perspective(image, warp, output, RUNS)
+    return Row("cv::warpPerspective alone", "C++ function", None, statistics.median(seconds) * 1e3)

@@ -15,7 +15,7 @@ import torch
 
 from examples.demo.pictures import write_picture
 from examples.demo.process import run
-from examples.demo.roads import OP, REPOSITORY, RUNS
+from examples.demo.routes import OP, REPOSITORY, RUNS
 from examples.demo.table import Row
 from examples.models import surface
 from opwright.host.install import host_program

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 
 class OpwrightError(Exception):
-    """Something that a user can mend: the message says what was wrong, what was expected, what to do."""
+    """Something that a user can fix: the message says what was wrong, what was expected, what to do."""
 
     exit_code: ClassVar[int] = 1
 

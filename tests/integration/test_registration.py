@@ -398,7 +398,7 @@ seen["f"] = torch.ops.taken.f(torch.ones(1)).tolist()
         ),
         (
             'OPWRIGHT_LIBRARY(late, m) { m.def("g(Tensor x) -> Tensor"); }',
-            ["the kernel of late::f for CPU", "has no definition: add m.def, or mend its name"],
+            ["the kernel of late::f for CPU", "has no definition: add m.def, or fix its name"],
         ),
         (
             'OPWRIGHT_LIBRARY(late, m) { m.def("f(Tensor x, float n) -> Tensor"); m.def("g(Nonsense x) -> ()"); }',

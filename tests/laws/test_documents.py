@@ -16,7 +16,7 @@ from opwright.cli.main import app
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/runtimes.md").read_text(encoding="utf-8")
 COUNTS = {6: "six", 11: "eleven"}
-RUNTIME = ROOT / "src/opwright/runtime"
+HOST = ROOT / "src/opwright/host/cpp"
 # Folders that are no rooms: what Python leaves behind, and what CMake finds.
 ASIDE = {"__pycache__", "cmake"}
 
@@ -44,7 +44,7 @@ def test_the_page_on_runtimes_names_no_kind_that_there_is_not() -> None:
 
 
 def test_the_page_on_the_host_lists_every_option_of_its_program() -> None:
-    source = (RUNTIME / "program/options.cpp").read_text(encoding="utf-8")
+    source = (HOST / "program/options.cpp").read_text(encoding="utf-8")
     offered = [name.split(",") for name in re.findall(r"add_(?:option|flag)\(\"([^\"]+)\"", source)]
     page = (ROOT / "docs/host.md").read_text(encoding="utf-8")
     told = {cell.split()[0] for cell in first_cells("## The program", page) if cell.startswith("-")}
@@ -56,7 +56,7 @@ def test_the_pages_on_shipping_name_every_option_of_its_verbs_and_no_other() -> 
     verbs: Any = get_command(app)  # a group, whose type is typer's own
     parameters = [parameter for name in ("ship", "migrate") for parameter in verbs.commands[name].params]
     options = [set(parameter.opts) for parameter in parameters if parameter.opts[0].startswith("-")]
-    of_the_host = set(re.findall(r"--[a-z-]+", (RUNTIME / "program/options.cpp").read_text(encoding="utf-8")))
+    of_the_host = set(re.findall(r"--[a-z-]+", (HOST / "program/options.cpp").read_text(encoding="utf-8")))
     pages = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("shipping.md", "migrating.md"))
     told = set(re.findall(r"(?<![\w-])(?:--[a-z][a-z-]*|-[a-z]\b)", pages))
     assert {"--format"} in options
@@ -69,6 +69,6 @@ def test_every_room_has_its_row() -> None:
     rooms = [path for path in (ROOT / "src/opwright").iterdir() if path.is_dir() and path.name not in ASIDE]
     rows = [cell.rstrip("/") for cell in first_cells("## The rooms", page)]
     assert {f"src/opwright/{room.name}" for room in rooms} <= set(rows) | {"src/opwright/include"}
-    inner = [path for path in RUNTIME.iterdir() if path.is_dir() and path.name not in ASIDE]
-    assert {f"runtime/{room.name}" for room in inner} <= set(rows) | {"runtime/include"}
-    assert [row for row in rows if not ((ROOT / row).exists() or (RUNTIME.parent / row).exists())] == []
+    inner = [path for path in HOST.iterdir() if path.is_dir() and path.name not in ASIDE]
+    assert {f"host/cpp/{room.name}" for room in inner} <= set(rows) | {"host/cpp/include"}
+    assert [row for row in rows if not ((ROOT / row).exists() or (ROOT / "src/opwright" / row).exists())] == []

@@ -10,8 +10,8 @@ import pytest
 from opwright import errors
 
 ROOT = Path(__file__).parents[2]
-RUNTIME = ROOT / "src/opwright/runtime"
-HEADER = RUNTIME / "include/opwright/host/error.h"
+HOST = ROOT / "src/opwright/host/cpp"
+HEADER = HOST / "include/opwright/host/error.h"
 
 
 def codes_of(header: str) -> list[tuple[int, str]]:
@@ -37,11 +37,11 @@ def test_the_page_on_the_host_has_a_row_for_each_code_in_their_order() -> None:
 def test_each_row_says_what_the_code_means_and_what_to_do() -> None:
     page = (ROOT / "docs/host.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| \d+ \| `(\w+)` \| ([^|]*) \| ([^|]*) \|$", page, re.MULTILINE)
-    assert [name for name, meaning, mend in rows if meaning.strip() and mend.strip()] == [name for _, name in CODES]
+    assert [name for name, meaning, fix in rows if meaning.strip() and fix.strip()] == [name for _, name in CODES]
 
 
 def test_each_code_is_called_as_it_is_written() -> None:
-    source = (RUNTIME / "engine/error.cpp").read_text(encoding="utf-8")
+    source = (HOST / "engine/error.cpp").read_text(encoding="utf-8")
     called = re.findall(r"case Code::(\w+):\s+return \"(\w+)\";", source)
     assert called == [(name, name) for _, name in CODES]
 
@@ -51,7 +51,7 @@ def test_no_code_comes_twice_and_those_of_the_host_alone_are_in_one_range() -> N
     assert len(set(numbers)) == len(numbers)
     assert numbers == sorted(numbers)
     own = [number for number in numbers if number > 2]
-    (told,) = re.findall(r"(\d+) to (\d+) as docs/host.md", (RUNTIME / "program/options.cpp").read_text("utf-8"))
+    (told,) = re.findall(r"(\d+) to (\d+) as docs/host.md", (HOST / "program/options.cpp").read_text("utf-8"))
     assert (min(own), max(own)) == tuple(map(int, told))
 
 

@@ -20,8 +20,8 @@ _TO_SPEC = {"errors"}
 _TO_TOOLCHAIN = _TO_SPEC | {"spec"}
 _TO_BUILDER = _TO_TOOLCHAIN | {"toolchain"}
 _TO_LOADER = _TO_BUILDER | {"builder"}
-_TO_HOST = _TO_LOADER | {"loader"}
-_TO_JUDGES = _TO_HOST | {"host", "report"}
+_TO_PROGRAMS = _TO_LOADER | {"loader"}
+_TO_JUDGES = _TO_PROGRAMS | {"probe", "report"}
 MAY_IMPORT = {
     "errors": set[str](),
     "spec": _TO_SPEC,
@@ -29,12 +29,13 @@ MAY_IMPORT = {
     "toolchain": _TO_TOOLCHAIN,
     "builder": _TO_BUILDER,
     "loader": _TO_LOADER,
-    "host": _TO_HOST,
+    "probe": _TO_PROGRAMS,
+    "host": _TO_PROGRAMS,
     "report": {"errors"},
     "checker": _TO_JUDGES,
     "bencher": _TO_JUDGES,
-    "bundle": _TO_JUDGES,
-    "scale": _TO_JUDGES | {"bundle"},
+    "bundle": _TO_JUDGES | {"host"},
+    "scale": _TO_JUDGES | {"host", "bundle"},
 }
 FACE = "__init__"  # opwright/__init__.py, which offers names of every room and is imported by none but cli
 MAY_IMPORT[FACE] = set(MAY_IMPORT)
@@ -172,6 +173,7 @@ def test_no_file_is_named_for_nothing() -> None:
         ("bencher/a.py", "from opwright.checker import compare", "bencher imports opwright.checker.compare"),
         ("report/a.py", "import opwright.spec", "report imports opwright.spec"),
         ("host/a.py", "import opwright.checker", "host imports opwright.checker"),
+        ("checker/a.py", "import opwright.host", "checker imports opwright.host"),
         ("__init__.py", "import opwright.cli", "__init__ imports opwright.cli"),
         ("attic/a.py", "", "there is no room 'attic'"),
     ],
@@ -188,8 +190,8 @@ def test_the_law_of_layers_finds_a_wrong_import(tmp_path: Path, where: str, sour
         ("cli/main.py", "from opwright import __version__\nimport opwright.scale"),
         ("__main__.py", "from opwright.cli import main"),
         ("host/a.py", "from opwright.loader import open"),
-        ("checker/a.py", "from opwright.host.run import run_probe"),
-        ("bencher/a.py", "from opwright.report.words import duration"),
+        ("checker/a.py", "from opwright.probe.run import run_probe"),
+        ("bencher/a.py", "from opwright.report.format import duration"),
     ],
 )
 def test_the_law_of_layers_lets_a_right_import_pass(tmp_path: Path, where: str, source: str) -> None:

@@ -10,17 +10,17 @@ import torch
 from torch.utils.benchmark import set_torch_threads
 
 from opwright.bencher.cells import cells_at
+from opwright.bencher.implementations import ways_of
 from opwright.bencher.machine import machine_record
 from opwright.bencher.notes import notes_of
 from opwright.bencher.result import DIRECTIONS, Cell, Direction, Report
 from opwright.bencher.stopping import RoundsRule, SpreadRule
 from opwright.bencher.subject import Subject
-from opwright.bencher.ways import ways_of
 from opwright.builder.library import build_library
 from opwright.errors import SpecError, ToolchainError
 from opwright.loader.open import open_library
 from opwright.spec import Library, Make, library_at
-from opwright.spec.choose import chosen
+from opwright.spec.select import chosen
 from opwright.toolchain.devices import DEVICES, devices_of
 
 if TYPE_CHECKING:

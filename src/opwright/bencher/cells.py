@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 
 from opwright.bencher.floor import bytes_of, floor_of
+from opwright.bencher.implementations import Verified
 from opwright.bencher.result import DIRECTIONS, Cell, Row
 from opwright.bencher.timer import measure
-from opwright.bencher.ways import Verified
 from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from opwright.report.words import of_bytes
+from opwright.report.format import of_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.bencher.timer import Prepared
-from opwright.spec import answer, derive
+from opwright.spec import derive, expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opwright.bencher.result import Direction
     from opwright.bencher.timer import Row as TimedRow
     from opwright.spec import Op
-    from opwright.spec.answer import Expected
+    from opwright.spec.expected import Expected
     from opwright.spec.sweep import Size
 
     Way = Callable[..., Any]  # takes what the operator takes, and gives what it gives
@@ -80,7 +80,7 @@ class Subject:
     @functools.cached_property
     def expected(self) -> Expected:
         """What the call should give."""
-        return answer.expected(self.op, self.fresh)
+        return expected.expected(self.op, self.fresh)
 
     def fresh(self) -> dict[str, Any]:
         """The arguments anew, in memory of their own, laid out as they were."""
@@ -131,7 +131,7 @@ class Subject:
     def call(self, way: Way, arguments: dict[str, Any]) -> list[Any]:
         """Call the operator in one way. What it returns, in order, and then what it says that it writes to."""
         positional, keywords = self.op.spread(arguments)
-        return answer.outcome(self.op, way(*positional, **keywords), arguments)
+        return expected.outcome(self.op, way(*positional, **keywords), arguments)
 
     def row(self, way: Way, direction: Direction) -> TimedRow:
         """How a way is timed in a direction."""

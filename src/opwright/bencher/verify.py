@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.spec import derive
-from opwright.spec.answer import expected_gradients, outcome
 from opwright.spec.difference import described, differs
+from opwright.spec.expected import expected_gradients, outcome
 
 if TYPE_CHECKING:
     from opwright.bencher.subject import Subject, Way

@@ -175,7 +175,7 @@ class Cache:
         except OSError as error:
             msg = (
                 f"the cache at {self.root} cannot be written: {error.strerror or error}. "
-                "Free some space, mend its permissions, or set OPWRIGHT_CACHE to a folder of yours"
+                "Free some space, fix its permissions, or set OPWRIGHT_CACHE to a folder of yours"
             )
             raise CacheError(msg) from error
 

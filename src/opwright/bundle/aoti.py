@@ -16,15 +16,15 @@ from torch.export import Dim
 from opwright.builder.cache import Cache
 from opwright.bundle import shape
 from opwright.bundle.archive import write_again
-from opwright.bundle.cause import cause
 from opwright.bundle.choices import LEVELS
+from opwright.bundle.error_summary import cause
 from opwright.bundle.guards import broken_guard
 from opwright.bundle.manifest import Dimension, Place
 from opwright.bundle.outputs import Flat
 from opwright.bundle.precision import channels_last, for_bfloat16
 from opwright.bundle.processor import features_needed
-from opwright.bundle.quiet import quiet
 from opwright.bundle.saved import load_package
+from opwright.bundle.suppress_output import quiet
 from opwright.errors import BundleError
 from opwright.toolchain.compiler import find_cxx
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from opwright.bundle import shape
-from opwright.bundle.cause import cause
-from opwright.bundle.closeness import TOLERANCES, largest_difference
+from opwright.bundle.error_summary import cause
 from opwright.bundle.manifest import Dimension, Output
 from opwright.bundle.names import check_name
 from opwright.bundle.outputs import flat, names_of
+from opwright.bundle.tolerance import TOLERANCES, largest_difference
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:

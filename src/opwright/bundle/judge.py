@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from opwright.bundle.closeness import difference, figure, largest_difference, why_infinite
 from opwright.bundle.outputs import flat
+from opwright.bundle.tolerance import difference, figure, largest_difference, why_infinite
 from opwright.errors import BundleError
 from opwright.spec.difference import first_line
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.errors import LiveError
 
-from opwright.report.words import printable
+from opwright.report.format import printable
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from opwright.bundle import shape
-from opwright.bundle.cause import cause
+from opwright.bundle.error_summary import cause
 from opwright.bundle.manifest import ImageRecipe
 from opwright.bundle.names import check_name
 from opwright.errors import BundleError, OpwrightError

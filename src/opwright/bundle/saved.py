@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from opwright.bundle.cause import cause
-from opwright.bundle.quiet import quiet
+from opwright.bundle.error_summary import cause
+from opwright.bundle.suppress_output import quiet
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:

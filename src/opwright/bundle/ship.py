@@ -15,7 +15,6 @@ import torch
 from opwright.bundle import shape
 from opwright.bundle.aoti import Package, write_package
 from opwright.bundle.choices import FORMATS, LEVELS, PRECISIONS
-from opwright.bundle.closeness import TOLERANCES
 from opwright.bundle.goldens import run_goldens, write_golden
 from opwright.bundle.judge import Judge
 from opwright.bundle.libraries import described, open_libraries, this_release
@@ -24,8 +23,9 @@ from opwright.bundle.migrate import SAME_MODEL, migrated
 from opwright.bundle.processor import features_here, features_needed
 from opwright.bundle.progress import ShipProgress
 from opwright.bundle.samples import find_inputs, read_samples
+from opwright.bundle.self_contained import add_runtime
 from opwright.bundle.source import find_source
-from opwright.bundle.standalone import add_runtime
+from opwright.bundle.tolerance import TOLERANCES
 from opwright.bundle.torchscript import write_torchscript
 from opwright.bundle.weights import load_weights
 from opwright.bundle.write import writing

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from opwright.bundle import saved
-from opwright.bundle.cause import cause
+from opwright.bundle.error_summary import cause
 from opwright.errors import BundleError, OpwrightError
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from opwright.checker.worker import Job
 from opwright.errors import BuildError, LoadError, SpecError
 from opwright.loader.bridge import build_bridge
 from opwright.spec import Library, library_at
-from opwright.spec.choose import chosen
+from opwright.spec.select import chosen
 from opwright.toolchain.devices import DEVICES, devices_of
 from opwright.toolchain.machine import this_machine
 from opwright.toolchain.pytorch import find_pytorch

@@ -1,4 +1,4 @@
-"""The kinds of faults that a check can name, each with its likely cause and its mend."""
+"""The kinds of faults that a check can name, each with its likely cause and its fix."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class Diagnosis:
     Attributes:
         title: the fault in a few words.
         cause: what most likely brings it about.
-        mend: what to do.
+        fix: what to do.
     """
 
     title: str
     cause: str
-    mend: str
+    fix: str
 
 
 class Kind(enum.Enum):
@@ -64,7 +64,7 @@ class Kind(enum.Enum):
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """The kind's title, cause and mend."""
+        """The kind's title, cause and fix."""
         return _DIAGNOSES[self]
 
 
@@ -72,7 +72,7 @@ _DIAGNOSES = {
     Kind.BUILD: Diagnosis(
         "the library does not build",
         "a compiler or the linker rejected a source",
-        "mend the first error that is shown; `opwright build -v` shows every step",
+        "fix the first error that is shown; `opwright build -v` shows every step",
     ),
     Kind.SIGNATURE: Diagnosis(
         "schema and C++ signature differ",
@@ -87,7 +87,7 @@ _DIAGNOSES = {
     Kind.REFERENCE: Diagnosis(
         "the description itself is wrong",
         "the reference, the oracle or the samples in op.py raise, or give what no operator can give",
-        "run the line that is shown, and mend op.py: it is the specification that everything is judged by",
+        "run the line that is shown, and fix op.py: it is the specification that everything is judged by",
     ),
     Kind.CRASH: Diagnosis(
         "the process dies",
@@ -197,12 +197,12 @@ _DIAGNOSES = {
     Kind.FAKE_SHAPE: Diagnosis(
         "the fake kernel gives another shape",
         "@op.fake and the kernel compute the result's sizes by different rules",
-        "take the hand-written fake away (the reference then serves), or mend its sizes",
+        "take the hand-written fake away (the reference then serves), or fix its sizes",
     ),
     Kind.FAKE_DTYPE: Diagnosis(
         "the fake kernel gives another dtype or device",
         "@op.fake and the kernel choose the result's dtype by different rules",
-        "take the hand-written fake away (the reference then serves), or mend its dtype",
+        "take the hand-written fake away (the reference then serves), or fix its dtype",
     ),
     Kind.FAKE_STRIDES: Diagnosis(
         "the fake kernel gives other strides",
@@ -252,6 +252,6 @@ _DIAGNOSES = {
     Kind.SANITIZER: Diagnosis(
         "a sanitizer objects",
         "the native code breaks a rule of the language, in the line that is shown",
-        "mend that line",
+        "fix that line",
     ),
 }

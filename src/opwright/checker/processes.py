@@ -135,7 +135,7 @@ def _after_death(
     if reported or len(progress.skip) >= _MOST_CRASHES or not step:
         crashes = len(progress.skip)
         given_up = f"given up after {crashes} crash{'es' * (crashes > 1)}"
-        reason = "a sanitizer's first report ends it: mend that, and check again" if reported else given_up
+        reason = "a sanitizer's first report ends it: fix that, and check again" if reported else given_up
         failures = tuple(progress.crashes)
         _take(Cell(f"{job.namespace}::{op}", runtime, device, "failed", reason, failures=failures), watcher, progress)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from opwright.checker import compare, variations
 from opwright.checker.code import call_code
 from opwright.checker.large import large_case
-from opwright.spec import answer, derive
+from opwright.spec import derive, expected
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opwright.checker.case import Case
     from opwright.checker.verdict import Failure
     from opwright.spec import Library, Op
-    from opwright.spec.answer import Expected
+    from opwright.spec.expected import Expected
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,12 @@ class Subject:
 
     def outcome(self, results: Any, arguments: dict[str, Any]) -> list[Any]:  # noqa: ANN401  the schema decides
         """The results of a call in one list, with the arguments that the operator writes to after them."""
-        return answer.outcome(self.op, results, arguments)
+        return expected.outcome(self.op, results, arguments)
 
     def expected(self, case: Case) -> Expected:
         """What the case should give: results and how far from them is right, or a refusal."""
         if case.name not in self._expected:
-            self._expected[case.name] = answer.expected(self.op, case.fresh)
+            self._expected[case.name] = expected.expected(self.op, case.fresh)
         return self._expected[case.name]
 
     def forget(self, case: Case) -> None:

@@ -17,7 +17,7 @@ class Failure:
     """One fault, as its author needs to see it.
 
     Attributes:
-        kind: what sort of fault it is; its diagnosis holds the likely cause and the mend.
+        kind: what sort of fault it is; its diagnosis holds the likely cause and the fix.
         case: the case in words: `x transposed, float32 (16, 33)`.
         call: lines of Python that reproduce the call; empty where there was none.
         got: what came out.

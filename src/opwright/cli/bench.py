@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from opwright.bencher.result import DIRECTIONS
-from opwright.cli.choice import DevicesOption, LibraryArgument, OpsOption, some_of
+from opwright.cli.arguments import DevicesOption, LibraryArgument, OpsOption, some_of
 from opwright.cli.output import JsonOption, stderr, stdout, write_json, write_text
 
 

@@ -9,7 +9,7 @@ import typer
 
 from opwright.builder.compile import copy_to
 from opwright.builder.library import build_library
-from opwright.cli.choice import LibraryArgument
+from opwright.cli.arguments import LibraryArgument
 from opwright.cli.output import JsonOption, stderr, stdout, write_json
 from opwright.spec import library_at
 

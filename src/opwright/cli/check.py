@@ -12,7 +12,7 @@ from opwright.checker.check import check as check_library
 from opwright.checker.report.progress import CheckProgress
 from opwright.checker.report.terminal import show
 from opwright.checker.sanitize import SANITIZERS
-from opwright.cli.choice import DevicesOption, LibraryArgument, OpsOption, some_of
+from opwright.cli.arguments import DevicesOption, LibraryArgument, OpsOption, some_of
 from opwright.cli.output import JsonOption, stderr, stdout, write_json, write_text
 
 
@@ -57,7 +57,7 @@ def check(
     """Check that every operator of a library is right, in every runtime.
 
     The reference in op.py is the specification. A failure shows the call, what came out, what was expected, the
-    likely cause and the mend. Exits with 1 when something is wrong, or when nothing could be run.
+    likely cause and the fix. Exits with 1 when something is wrong, or when nothing could be run.
 
     Examples:
 

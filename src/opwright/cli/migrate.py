@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from opwright.cli import shipping
+from opwright.cli import bundle_options
 from opwright.cli.output import JsonOption, stderr
 
 
@@ -20,18 +20,18 @@ def migrate(
             "--source", metavar="MODEL", help="What it was made of: file.py:callable or package.module:callable."
         ),
     ],
-    output: shipping.OutputOption,
-    ops: shipping.LibrariesOption = None,
-    format: shipping.FormatOption = "aoti",  # noqa: A002  the name of the option
-    cpu: shipping.CpuOption = "native",
-    precision: shipping.PrecisionOption = "float32",
-    weights: shipping.WeightsOption = None,
-    samples: shipping.SamplesOption = None,
-    shape: shipping.ShapesOption = None,
-    tolerance: shipping.ToleranceOption = None,
-    self_contained: shipping.SelfContainedOption = False,
-    force: shipping.ForceOption = False,
-    verbose: shipping.VerboseOption = False,
+    output: bundle_options.OutputOption,
+    ops: bundle_options.LibrariesOption = None,
+    format: bundle_options.FormatOption = "aoti",  # noqa: A002  the name of the option
+    cpu: bundle_options.CpuOption = "native",
+    precision: bundle_options.PrecisionOption = "float32",
+    weights: bundle_options.WeightsOption = None,
+    samples: bundle_options.SamplesOption = None,
+    shape: bundle_options.ShapesOption = None,
+    tolerance: bundle_options.ToleranceOption = None,
+    self_contained: bundle_options.SelfContainedOption = False,
+    force: bundle_options.ForceOption = False,
+    verbose: bundle_options.VerboseOption = False,
     json: JsonOption = None,
 ) -> None:
     """Write a bundle of a TorchScript model whose source is there, in the other format.
@@ -59,10 +59,10 @@ def migrate(
         weights=weights,
         like=saved,
         samples=samples,
-        shapes=shipping.named_shapes(shape),
+        shapes=bundle_options.named_shapes(shape),
         tolerance=tolerance,
         self_contained=self_contained,
         force=force,
         progress=ShipProgress(stderr(), verbose=verbose),
     )
-    shipping.report(shipped, json)
+    bundle_options.report(shipped, json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer  # noqa: TC002  typer reads annotations when it runs
 
-from opwright.cli.choice import BundleArgument
+from opwright.cli.arguments import BundleArgument
 from opwright.host.install import host_program
 from opwright.toolchain.run import become
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opwright.cli.choice import BundleArgument
+from opwright.cli.arguments import BundleArgument
 from opwright.cli.output import JsonOption
 from opwright.host.install import host_program
 from opwright.toolchain.run import become

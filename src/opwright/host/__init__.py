@@ -1,1 +1,1 @@
-"""Builds and calls the host: the program that runs a saved model with its operator libraries, without Python."""
+"""Builds and finds the host: the library and the program that run bundles without Python."""

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NAME = "opwright_host"
-_RUNTIME = Path(__file__).resolve().parents[1] / "runtime"
-# The program that `opwright check` asks is built by opwright.host.probe.
-_NOT_INSTALLED = {"probe", "tests"}
+_CPP = Path(__file__).resolve().parent / "cpp"
+_NOT_INSTALLED = {"tests"}
 # pkg-config's names, and Debian's.
 PACKAGES = {
     "nlohmann_json": "nlohmann-json3-dev",
@@ -73,7 +72,7 @@ def install_host(*, verbose: bool = False) -> Path:
         }
         words = [f"-D{name}={value}" for name, value in settings.items()]
         build = work / "build"
-        _must_succeed(run(["cmake", "-G", "Ninja", "-S", _RUNTIME, "-B", build, *words], check=False))
+        _must_succeed(run(["cmake", "-G", "Ninja", "-S", _CPP, "-B", build, *words], check=False))
 
         def show(line: str) -> None:
             if step := _STEP.match(line):
@@ -107,8 +106,8 @@ def _packages() -> list[str]:
 
 def _sources() -> list[str | bytes]:
     parts: list[str | bytes] = []
-    for path in sorted(_RUNTIME.rglob("*")):
-        where = path.relative_to(_RUNTIME)
+    for path in sorted(_CPP.rglob("*")):
+        where = path.relative_to(_CPP)
         if path.is_file() and where.parts[0] not in _NOT_INSTALLED:
             parts += [str(where), path.read_bytes()]
     return parts

@@ -9,8 +9,8 @@ import torch
 from opwright.errors import LoadError
 from opwright.loader import bridge
 from opwright.loader.gradient import COMPOSITES, register_composite, register_gradient
+from opwright.loader.mutation import register_writes
 from opwright.loader.shared_object import check_free
-from opwright.loader.writes import register_writes
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -94,6 +94,6 @@ def _compare(op: Op) -> None:
     if registered != described:
         msg = (
             f"the schema of {op.qualified_name} that is registered differs from what {op.library.root / 'op.py'} "
-            f"says:\n  registered: {registered}\n  op.py:      {described}\nBuild the library again, or mend op.py"
+            f"says:\n  registered: {registered}\n  op.py:      {described}\nBuild the library again, or fix op.py"
         )
         raise LoadError(msg)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from opwright.report.words import duration, printable
+from opwright.report.format import duration, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

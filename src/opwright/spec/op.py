@@ -305,7 +305,7 @@ class Op:
             @norm_with_scale.backward(saves=("result_0", "result_1"))
             def norm_with_scale_backward(...): ...
         """
-        from opwright.spec.training import describe_training_form  # noqa: PLC0415  a training form is an Op itself
+        from opwright.spec.training_form import describe_training_form  # noqa: PLC0415  a training form is an Op itself
 
         return describe_training_form(self, reference)
 

@@ -52,7 +52,7 @@ def find_package(name: str) -> Package:
 
 
 def _as_system(cflags: list[str]) -> list[str]:
-    """`-I` as `-isystem`: what third-party headers warn of is not the author's to mend."""
+    """`-I` as `-isystem`: what third-party headers warn of is not the author's to fix."""
     flags: list[str] = []
     for flag in cflags:
         if not flag.startswith("-I"):

@@ -173,7 +173,7 @@ def test_what_no_comparison_sees_a_sanitizer_does_with_its_line(tmp_path: Path) 
     assert place(folder, "the element") in read.detail
     assert overflow.got.startswith(place(folder, "the sum"))
     assert "runtime error: signed integer overflow: 40 + 2147483647 cannot be represented in type 'int'" in overflow.got
-    assert cells["overflows", "eager"].reason == "a sanitizer's first report ends it: mend that, and check again"
+    assert cells["overflows", "eager"].reason == "a sanitizer's first report ends it: fix that, and check again"
     assert read.call.endswith("torch.ops.unseen.reads_past_the_end(x)")
 
 

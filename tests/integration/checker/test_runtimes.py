@@ -14,9 +14,9 @@ import torch
 import opwright
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Recorder
-from opwright.checker.runtimes import without_python
+from opwright.checker.runtimes import probe_process
 from opwright.checker.subject import Options, Subject
-from opwright.host.run import HostRun, run_probe
+from opwright.probe.run import ProbeRun, run_probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -238,7 +238,7 @@ def test_a_gradient_that_needs_python_is_noted(wrong: Loaded, tmp_path: Path) ->
 def test_a_process_without_python_that_takes_too_long_is_told(
     right: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(without_python, "_LONGEST_S", 0.001)
+    monkeypatch.setattr(probe_process, "_LONGEST_S", 0.001)
     failure = Checked(right, "product", "host-script", tmp_path).failure
     assert (failure.kind, failure.case) == (Kind.HANG, "the process without Python")
     assert failure.got == "the host was killed before the requests: it took longer than 0.001 s"
@@ -247,10 +247,10 @@ def test_a_process_without_python_that_takes_too_long_is_told(
 def test_python_in_a_process_without_python_is_told(
     right: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def with_python(*args: Any, **kwargs: Any) -> HostRun:  # noqa: ANN401  those of run_probe
+    def with_python(*args: Any, **kwargs: Any) -> ProbeRun:  # noqa: ANN401  those of run_probe
         return dataclasses.replace(run_probe(*args, **kwargs), python_mapped=True)
 
-    monkeypatch.setattr(without_python, "run_probe", with_python)
+    monkeypatch.setattr(probe_process, "run_probe", with_python)
     failure = Checked(right, "product", "host-script", tmp_path).failure
     assert (failure.kind, failure.got) == (Kind.RUNTIME, "a piece of Python is in the process")
     assert failure.expected == "a process without Python: link nothing that needs it"

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce
 
 ROOT = Path(__file__).parents[3]
-RUNTIME = ROOT / "src/opwright/runtime"
+HOST = ROOT / "src/opwright/host/cpp"
 TORCH = Path(torch.__file__).parent
 # The numbers stand in one place, and it is not here.
 CODES = {
     int(number): name
     for name, number in re.findall(
-        r"^    (\w+) = (\d+),$", (RUNTIME / "include/opwright/host/error.h").read_text(), flags=re.MULTILINE
+        r"^    (\w+) = (\d+),$", (HOST / "include/opwright/host/error.h").read_text(), flags=re.MULTILINE
     )
 }
 # In a process of its own: namespaces are taken for as long as a process lives.
@@ -66,7 +66,7 @@ class Bundle:
         return sorted(path for path in self.path.rglob("*") if path.is_file())
 
     def say(self, change: Callable[[Any], object]) -> None:
-        """Change what the manifest says, as somebody does who also mends its digest."""
+        """Change what the manifest says, as somebody does who also fixes its digest."""
         manifest = self.manifest
         change(manifest)
         self.write(json.dumps(manifest, indent=2).encode())
@@ -191,7 +191,7 @@ def refused(host: Host) -> Refused:
 @pytest.fixture(scope="session")
 def compiled(build_once: BuildOnce) -> Compiled:
     flags: list[str | Path] = [
-        *("-std=c++20", "-g1", "-I", RUNTIME, "-I", RUNTIME / "include", "-isystem", TORCH / "include"),
+        *("-std=c++20", "-g1", "-I", HOST, "-I", HOST / "include", "-isystem", TORCH / "include"),
         *("-isystem", TORCH / "include/torch/csrc/api/include", f"-L{TORCH / 'lib'}", f"-Wl,-rpath,{TORCH / 'lib'}"),
     ]
     libraries = ("-Wl,--as-needed", "-ltorch_cpu", "-lc10", "-lcrypto")
@@ -199,7 +199,7 @@ def compiled(build_once: BuildOnce) -> Compiled:
     def compiled(name: str, sources: Iterable[str | Path], *more: str | Path) -> Path:
         def make(folder: Path) -> None:
             whole = folder / "whole.cpp"
-            whole.write_text("".join(f'#include "{RUNTIME / source}"\n' for source in sources))
+            whole.write_text("".join(f'#include "{HOST / source}"\n' for source in sources))
             command: list[str | Path] = ["g++", whole, "-o", folder / name, *flags, *more, *libraries]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ from PIL import Image
 if TYPE_CHECKING:
     from tests.integration.host.conftest import Bundle, Compiled, Host
 
-RUNTIME = Path(__file__).parents[3] / "src/opwright/runtime"
+HOST = Path(__file__).parents[3] / "src/opwright/host/cpp"
 MUTATIONS = 10_000
 FILES = 600
 SANITIZERS = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer")
@@ -25,7 +25,7 @@ SANITIZERS = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=unde
 @pytest.fixture(scope="module")
 def fuzz_manifest(compiled: Compiled) -> Path:
     sources: list[str | Path] = [
-        *sorted((RUNTIME / "bundle").glob("*.cpp")),
+        *sorted((HOST / "bundle").glob("*.cpp")),
         "engine/error.cpp",
         "tests/fuzz_manifest.cpp",
     ]

@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.integration.host.conftest import Compiled, Host
 
-RUNTIME = Path(__file__).parents[3] / "src/opwright/runtime"
+HOST = Path(__file__).parents[3] / "src/opwright/host/cpp"
 THREADS = 8
 EACH = 1000
 RUNS = 10_000
@@ -65,14 +65,14 @@ def test_memory_does_not_grow(host: Host, shipped: Path, files: Path) -> None:
 @pytest.fixture(scope="module")
 def stress(compiled: Compiled) -> Path:
     """The host's own code under ThreadSanitizer, and threads that load and run at once."""
-    sources = [path for room in ("bundle", "engine", "model") for path in sorted((RUNTIME / room).glob("*.cpp"))]
+    sources = [path for room in ("bundle", "engine", "model") for path in sorted((HOST / room).glob("*.cpp"))]
     # Operator libraries name libtorch.so, and find the one of the process that opens them.
     more = ("-O1", "-fsanitize=thread", "-Wl,--no-as-needed", "-ltorch")
     return compiled("stress", [*sources, "program/runs.cpp", "tests/stress.cpp"], *more)
 
 
 def _raced(stress: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    options = f"suppressions={RUNTIME / 'tests/stress.suppressions'}"
+    options = f"suppressions={HOST / 'tests/stress.suppressions'}"
     environment = {**os.environ, "TSAN_OPTIONS": options}
     command = [str(word) for word in (stress, *words)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

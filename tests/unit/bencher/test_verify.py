@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from opwright.bencher.implementations import Verified, ways_of
 from opwright.bencher.verify import gradient_fault, result_fault
-from opwright.bencher.ways import Verified, ways_of
 
 if TYPE_CHECKING:
     from opwright.bencher.subject import Subject

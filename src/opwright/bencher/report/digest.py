@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from opwright.bencher.result import ROWS, Cell
-from opwright.report.words import duration, of_seconds, three_figures
+from opwright.report.format import duration, of_seconds, three_figures
 
 if TYPE_CHECKING:
     from opwright.bencher.result import Report, Row, RowName, Status

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from opwright.bencher.report import digest
 from opwright.bencher.report.plots import picture
+from opwright.report.format import duration, of_bytes, of_seconds
 from opwright.report.page import rendered
-from opwright.report.words import duration, of_bytes, of_seconds
 
 if TYPE_CHECKING:
     from opwright.bencher.result import Report

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from opwright.bencher.result import DIRECTIONS
-from opwright.report.words import of_bytes, of_seconds, three_figures
+from opwright.report.format import of_bytes, of_seconds, three_figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

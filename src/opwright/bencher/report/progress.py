@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from opwright.bencher.report.digest import spread_words, time_words
+from opwright.report.format import printable
 from opwright.report.live import LiveBar
-from opwright.report.words import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

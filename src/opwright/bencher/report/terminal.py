@@ -14,7 +14,7 @@ from opwright.bencher.report.digest import (
     time_words,
     verdict,
 )
-from opwright.report.lines import paragraph, print_lines
+from opwright.report.terminal import paragraph, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from opwright.bencher.report.digest import Group, Outcome
     from opwright.bencher.result import Cell, Report, RowName
-    from opwright.report.lines import Pieces
+    from opwright.report.terminal import Pieces
 
 _VERDICT_STYLES: dict[Outcome, str] = {"timed": "bold green", "failed": "bold red", "nothing ran": "bold yellow"}
 _FAULTS = {"wrong": "WRONG", "raises": "RAISES", "left out": "left out"}

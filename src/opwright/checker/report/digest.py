@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from opwright.checker.kinds import Kind
-from opwright.report.words import DASH, duration
+from opwright.report.format import DASH, duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

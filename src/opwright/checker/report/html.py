@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.checker.report import digest
+from opwright.report.format import duration
 from opwright.report.page import rendered
-from opwright.report.words import duration
 
 if TYPE_CHECKING:
     from opwright.checker.report.digest import Fault

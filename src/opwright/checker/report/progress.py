@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from opwright.report.format import duration, printable
 from opwright.report.live import LiveBar
-from opwright.report.words import duration, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

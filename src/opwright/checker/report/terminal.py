@@ -1,11 +1,11 @@
-"""The report on the terminal: the matrix, every fault with its mend, and a verdict as the last line."""
+"""The report on the terminal: the matrix, every fault with its fix, and a verdict as the last line."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from opwright.checker.report.digest import MARKS, faults, outcome, remarks, rows, runtimes, verdict
-from opwright.report.lines import paragraph, print_lines
+from opwright.report.terminal import paragraph, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from opwright.checker.report.digest import Fault, Outcome, Row
     from opwright.checker.verdict import Report, Status
-    from opwright.report.lines import Piece, Pieces
+    from opwright.report.terminal import Piece, Pieces
 
 _MARK_STYLES: dict[Status, str] = {
     "passed": "green",
@@ -124,7 +124,7 @@ def _fault(fault: Fault, width: int | None) -> Iterator[Pieces]:
     yield from _field("got", failure.got, width)
     yield from _field("expected", failure.expected, width)
     yield from _field("likely cause", diagnosis.cause, width)
-    yield from _field("mend", diagnosis.mend, width)
+    yield from _field("fix", diagnosis.fix, width)
     yield from _field("detail", failure.detail, width)
     if fault.also_in:
         yield [(f"  also in: {', '.join(fault.also_in)}", "")]

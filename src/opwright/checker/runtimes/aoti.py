@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.checker.runtimes import lines, model, package
+from opwright.checker.runtimes import model, package, repro
 from opwright.checker.runtimes.steps import Steps
 from opwright.spec import derive
 
@@ -36,7 +36,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
         if made is None:
             return
         path, program, cases = made
-        code = lines.package(subject, program.case)
+        code = repro.package(subject, program.case)
         load = torch._inductor.aoti_load_package  # noqa: SLF001  documented, under this name
         loaded = steps.do("the package loaded", code, lambda: load(str(path)))
         if loaded is not None:
@@ -48,7 +48,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
 def _run(steps: Steps, case: Case, loaded: Callable[..., Any]) -> bool:
     subject = steps.subject
     arguments = case.fresh()
-    code = lines.package(subject, case)
+    code = repro.package(subject, case)
     return steps.judge(
         f"{case.name}, run from the package",
         code,

@@ -14,8 +14,8 @@ from opwright.checker.kinds import Kind
 from opwright.checker.poison import poisoned
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
-from opwright.spec.answer import expected_gradients
 from opwright.spec.difference import Difference, described, differs, first_line
+from opwright.spec.expected import expected_gradients
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,7 +9,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import graphs, lines, model
+from opwright.checker.runtimes import graphs, model, repro
 from opwright.checker.runtimes.fake import check_fake
 from opwright.checker.runtimes.gradients import check_gradients, has_gradient, requiring_grad
 from opwright.checker.runtimes.steps import Steps
@@ -105,7 +105,7 @@ def _check_compiled(steps: Steps, cases: Sequence[Case]) -> None:
             def forward(arguments: dict[str, Any]) -> list[Any]:
                 return model.outcome(subject, function(**arguments), arguments)
 
-            code = lines.trained(subject, case, _code(subject, case))
+            code = repro.trained(subject, case, _code(subject, case))
             check_gradients(steps, step, code, case, forward)
 
 
@@ -138,4 +138,4 @@ def _run(steps: Steps, step: str, case: Case, function: Any) -> bool:  # noqa: A
 
 
 def _code(subject: Subject, case: Case) -> str:
-    return lines.instead(subject, case, lambda call: f"torch.compile(lambda: {call}, fullgraph=True, dynamic=True)()")
+    return repro.instead(subject, case, lambda call: f"torch.compile(lambda: {call}, fullgraph=True, dynamic=True)()")

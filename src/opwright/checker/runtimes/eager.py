@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from opwright.checker import conduct
+from opwright.checker import repeated_calls
 from opwright.checker.case import Case, Family, is_far
 from opwright.checker.kinds import Kind
 from opwright.checker.memory import is_freed, same_bytes, shares_memory
@@ -48,10 +48,10 @@ def run(subject: Subject, recorder: Recorder) -> None:
             if not (case.family is Family.FAR and recorder.has(Kind.STRIDES)):
                 _check_result(subject, recorder, case)
         _check_large(subject, recorder)
-    conduct.check_repetition(subject, recorder)
-    conduct.check_threads(subject, recorder)
-    conduct.check_memory_growth(subject, recorder)
-    conduct.check_with_opcheck(subject, recorder)
+    repeated_calls.check_repetition(subject, recorder)
+    repeated_calls.check_threads(subject, recorder)
+    repeated_calls.check_memory_growth(subject, recorder)
+    repeated_calls.check_with_opcheck(subject, recorder)
 
 
 def _check_large(subject: Subject, recorder: Recorder) -> None:
@@ -101,7 +101,7 @@ def _check_result(subject: Subject, recorder: Recorder, case: Case) -> None:
 
 
 def _is_right_with_one_thread(subject: Subject, case: Case) -> bool:
-    with conduct.threads(1):
+    with repeated_calls.threads(1):
         return subject.judge(case, subject.call(case.fresh())) is None
 
 

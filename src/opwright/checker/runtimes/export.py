@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import exported, graphs, lines, model
+from opwright.checker.runtimes import exported, graphs, model, repro
 from opwright.checker.runtimes.steps import Steps
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
@@ -47,7 +47,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
 
 def _check(steps: Steps, program: Exported, number: int) -> None:
     subject, case = steps.subject, program.case
-    code = lines.export(subject, case)
+    code = repro.export(subject, case)
     _check_holds(steps, f"{case.name}, exported", code, program.program)
     module = program.program.module()
     for other in exported.served(steps, program, NAME):
@@ -57,7 +57,7 @@ def _check(steps: Steps, program: Exported, number: int) -> None:
     loaded = steps.do(f"{case.name}, loaded", code, lambda: torch.export.load(path).module())
     if loaded is not None:
         _run(steps, f"{case.name}, run from the loaded program", case, loaded)
-    decomposed_code = lines.export(subject, case, "program.run_decompositions().module()({})")
+    decomposed_code = repro.export(subject, case, "program.run_decompositions().module()({})")
     decomposed = steps.do(f"{case.name}, decomposed", decomposed_code, program.program.run_decompositions)
     if decomposed is not None:
         _check_holds(steps, f"{case.name}, decomposed", decomposed_code, decomposed)
@@ -67,7 +67,7 @@ def _check(steps: Steps, program: Exported, number: int) -> None:
 def _run(steps: Steps, step: str, case: Case, module: Callable[..., Any]) -> bool:
     subject = steps.subject
     arguments = case.fresh()
-    code = lines.export(subject, case)
+    code = repro.export(subject, case)
     return steps.judge(step, code, case, lambda: model.outcome(subject, module(*derive.tensors(arguments)), arguments))
 
 

@@ -11,7 +11,7 @@ import torch
 from torch.export import Dim
 from torch.utils import _pytree as pytree
 
-from opwright.checker.runtimes import graphs, lines, model
+from opwright.checker.runtimes import graphs, model, repro
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def exported(steps: Steps, group: list[Case], number: int) -> Exported | None:
         program = torch.export.load(path)
     else:
         step = f"{case.name}, exported"
-        made = steps.do(step, lines.export(subject, case), lambda: _export(subject, case, number, path))
+        made = steps.do(step, repro.export(subject, case), lambda: _export(subject, case, number, path))
         if made is None:
             return None
         program = made

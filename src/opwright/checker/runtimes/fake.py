@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 
 from opwright.checker.case import Family
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import lines
+from opwright.checker.runtimes import repro
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
 from opwright.spec.difference import described
@@ -39,7 +39,7 @@ def check_fake(steps: Steps) -> None:
 def _check(steps: Steps, case: Case) -> bool:
     """Compare one case; False where it told all that there is to tell."""
     subject, recorder = steps.subject, steps.recorder
-    call = lines.instead(subject, case, _written)
+    call = repro.instead(subject, case, _written)
     step = f"{case.name}, real and fake"
     if not recorder.begin(step, call):
         return False

@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 from opwright.checker.kinds import Kind
 from opwright.checker.runtimes import model
 from opwright.checker.verdict import Failure
-from opwright.host.gradients import gradients, ramp
+from opwright.probe.gradients import gradients, ramp
 from opwright.spec import derive
 from opwright.spec.difference import described, differs
 

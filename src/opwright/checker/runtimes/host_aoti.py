@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.checker.runtimes import lines, package, without_python
+from opwright.checker.runtimes import package, probe_process, repro
+from opwright.checker.runtimes.probe_process import Question
 from opwright.checker.runtimes.steps import Steps
-from opwright.checker.runtimes.without_python import Question
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ NAME = "host-aoti"
 
 def why_not(subject: Subject) -> str:
     """What the operator would need, or why no package can be compiled."""
-    return without_python.why_not(subject) or package.why_not(subject)
+    return probe_process.why_not(subject) or package.why_not(subject)
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
@@ -30,7 +30,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
     steps = Steps(subject, recorder)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        program = without_python.host_program(steps)
+        program = probe_process.host_program(steps)
         made = package.packaged(steps, NAME)
         if program is None or made is None:
             return
@@ -44,10 +44,10 @@ def run(subject: Subject, recorder: Recorder) -> None:
             )
             for case in cases
         ]
-        without_python.ask(steps, program, path, questions, without_python.libraries(subject))
+        probe_process.ask(steps, program, path, questions, probe_process.libraries(subject))
 
 
 def _code(subject: Subject, case: Case) -> str:
-    given = lines.holders(case.arguments)
+    given = repro.holders(case.arguments)
     compiled = "torch._inductor.aoti_compile_and_package(program)"
-    return lines.in_host(subject, lines.export(subject, case), compiled, given, linked=False, with_gradients=False)
+    return repro.in_host(subject, repro.export(subject, case), compiled, given, linked=False, with_gradients=False)

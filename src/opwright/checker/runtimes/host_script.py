@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from opwright.checker.runtimes import without_python
+from opwright.checker.runtimes import probe_process
 from opwright.checker.runtimes.steps import Steps
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ NAME = "host-script"
 
 def why_not(subject: Subject) -> str:
     """What the operator would need."""
-    return without_python.why_not(subject)
+    return probe_process.why_not(subject)
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
     """Run the samples in a process that opens the library."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        without_python.check_torchscript(Steps(subject, recorder), linked=False)
+        probe_process.check_torchscript(Steps(subject, recorder), linked=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.checker.runtimes import exported, graphs, lines
+from opwright.checker.runtimes import exported, graphs, repro
 from opwright.errors import ToolchainError
 from opwright.toolchain.compiler import find_cxx
 
@@ -47,7 +47,7 @@ def packaged(steps: Steps, runtime: str) -> tuple[Path, Exported, list[Case]] | 
     path = subject.work / f"{subject.op.name}_package.pt2"
     if not path.is_file():
         step = f"{program.case.name}, compiled by AOTInductor"
-        made = steps.do(step, lines.package(subject, program.case), lambda: _compile(program, path))
+        made = steps.do(step, repro.package(subject, program.case), lambda: _compile(program, path))
         if made is None:
             return None
     return path, program, exported.served(steps, program, runtime)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import graphs, lines, model
+from opwright.checker.runtimes import graphs, model, repro
 from opwright.checker.runtimes.gradients import check_gradients, has_gradient
 from opwright.checker.runtimes.steps import Steps
 from opwright.checker.verdict import Failure
@@ -37,7 +37,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         first = subject.samples[0]
-        call = lines.script(subject, first)
+        call = repro.script(subject, first)
         scripted = steps.do("a model compiled to TorchScript", call, lambda: torch.jit.script(model.whole(subject)))
         if scripted is None:
             return
@@ -64,7 +64,7 @@ def _check(steps: Steps, case: Case, scripted: torch.jit.ScriptModule) -> None:
         def call(arguments: dict[str, Any]) -> list[Any]:
             return model.outcome(steps.subject, scripted(*arguments.values(), False), arguments)  # noqa: FBT003  the model's own flag, by place
 
-        code = lines.trained(steps.subject, case, lines.script(steps.subject, case))
+        code = repro.trained(steps.subject, case, repro.script(steps.subject, case))
         check_gradients(steps, f"{case.name}, trained", code, case, call)
 
 
@@ -75,7 +75,7 @@ def _run(steps: Steps, case: Case, scripted: torch.jit.ScriptModule, which: str,
             output = scripted(*arguments.values(), by_name)
         return model.outcome(steps.subject, output, arguments)
 
-    steps.judge(f"{case.name}, {which}", lines.script(steps.subject, case), case, call)
+    steps.judge(f"{case.name}, {which}", repro.script(steps.subject, case), case, call)
 
 
 def _round_trip(scripted: torch.jit.ScriptModule, path: Path) -> torch.jit.ScriptModule:

@@ -11,7 +11,7 @@ import torch
 
 from opwright.checker import variations
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import graphs, lines, model
+from opwright.checker.runtimes import graphs, model, repro
 from opwright.checker.runtimes.steps import Steps
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
@@ -100,5 +100,5 @@ def _run(steps: Steps, step: str, call: str, case: Case, traced: torch.jit.Scrip
 
 
 def _code(subject: Subject, case: Case) -> str:
-    names = ", ".join(lines.holders(case.arguments))
-    return lines.instead(subject, case, lambda call: f"torch.jit.trace(lambda {names}: {call}, ({names},))({names})")
+    names = ", ".join(repro.holders(case.arguments))
+    return repro.instead(subject, case, lambda call: f"torch.jit.trace(lambda {names}: {call}, ({names},))({names})")

@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 
 from opwright.checker import variations
 from opwright.checker.case import Case, Family
-from opwright.checker.runtimes import lines, model
+from opwright.checker.runtimes import model, repro
 from opwright.checker.runtimes.steps import Steps
 from opwright.spec import derive
 
@@ -101,14 +101,14 @@ def _slice(result: Any, dim: int, at: int) -> Any:  # noqa: ANN401  what an oper
 
 
 def _code(subject: Subject, case: Case, in_dims: dict[str, Any]) -> str:
-    names = lines.holders(case.arguments)
+    names = repro.holders(case.arguments)
 
     def written(call: str) -> str:
         batches = ", ".join(_stacked(name, in_dims[name]) for name in names)
         dims = ", ".join(str(in_dims[name]) for name in names)
         return f"torch.vmap(lambda {', '.join(names)}: {call}, in_dims=({dims},))({batches})"
 
-    return lines.instead(subject, case, written)
+    return repro.instead(subject, case, written)
 
 
 def _stacked(name: str, dims: Any) -> str:  # noqa: ANN401  of a tensor, or of a list of them

@@ -204,7 +204,7 @@ class Registry {
                 return joined({about(ns, kernel), " does not fit \"", definition.schema, "\" (", definition.place.file,
                                ":", definition.place.line, "): ", explain(difference, *kernel.signature)});
             }
-            if (!defined) return joined({about(ns, kernel), " has no definition: add m.def, or mend its name"});
+            if (!defined) return joined({about(ns, kernel), " has no definition: add m.def, or fix its name"});
         }
         return "";
     }

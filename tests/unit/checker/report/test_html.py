@@ -82,7 +82,7 @@ def test_a_fault_is_one_card_with_all_its_places(report: Report) -> None:
     assert "in eager; also in: trace, script" in first
     for runtime in ("eager", "trace", "script"):
         assert f"x transposed, in {runtime}" in first
-    assert Kind.STRIDES.diagnosis.mend in first
+    assert Kind.STRIDES.diagnosis.fix in first
     assert "a wrong dtype is read as another" in second
     assert report.cells[0].failures[0].call in outline.texts["code"]
 

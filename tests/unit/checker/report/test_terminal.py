@@ -59,7 +59,7 @@ def test_a_row_for_each_device_names_its_operator_once(report: Report) -> None:
     assert "also in: trace on cpu, script on cpu, eager on cuda, trace on cuda, script on cuda" in text
 
 
-def test_a_fault_says_what_was_called_what_came_out_and_how_to_mend_it(report_of: Callable[..., Report]) -> None:
+def test_a_fault_says_what_was_called_what_came_out_and_how_to_fix_it(report_of: Callable[..., Report]) -> None:
     failure = Failure(Kind.OFFSET, "x with an offset", "x = torch.ones(4)[1:]\nf(x)", "1\n2", "3\n4", "seen twice")
     assert shown(report_of(failure)).split("\n\n")[2] == (
         "FAIL  scale in eager: the storage offset is ignored (ignored-offset)\n"
@@ -72,7 +72,7 @@ def test_a_fault_says_what_was_called_what_came_out_and_how_to_mend_it(report_of
         "  expected      3\n"
         "                4\n"
         "  likely cause  the kernel reads from the start of the storage instead of the start of the tensor\n"
-        "  mend          use x.const_data_ptr<T>(), which has the offset in it\n"
+        "  fix           use x.const_data_ptr<T>(), which has the offset in it\n"
         "  detail        seen twice"
     )
 
@@ -103,9 +103,9 @@ def test_the_call_can_be_pasted_whatever_the_width(report_of: Callable[..., Repo
 
 
 def test_sentences_are_broken_on_a_terminal_and_stay_whole_elsewhere(report: Report) -> None:
-    whole = f"  mend          {Kind.STRIDES.diagnosis.mend}\n"
+    whole = f"  fix           {Kind.STRIDES.diagnosis.fix}\n"
     assert whole in shown(report, 60)
-    assert "  mend          take torch::stable::contiguous(x), use\n                x.strides()" in plain(
+    assert "  fix           take torch::stable::contiguous(x), use\n                x.strides()" in plain(
         shown(report, 60, terminal=True)
     )
 

@@ -1,4 +1,4 @@
-#include "probe/exchange.h"
+#include "exchange.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.host.exchange import read_responses, write_requests
+from opwright.probe.exchange import read_responses, write_requests
 
 if TYPE_CHECKING:
     from pathlib import Path

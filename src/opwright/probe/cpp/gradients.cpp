@@ -1,9 +1,9 @@
-#include "probe/gradients.h"
+#include "gradients.h"
 
 #include <ATen/ops/linspace.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "probe/exchange.h"
+#include "exchange.h"
 
 namespace opwright::host {
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opwright.bundle.choices import FORMATS, LEVELS, PRECISIONS
-from opwright.cli.choice import one_of
+from opwright.cli.arguments import one_of
 from opwright.cli.output import stderr, stdout, write_json
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _show(shipped: Shipped) -> None:
     """The files with their sizes, and how far the outputs lay from the model's own after each transform."""
     from rich.table import Table  # noqa: PLC0415  slow to import, and wanted here alone
 
-    from opwright.report.words import of_bytes  # noqa: PLC0415  as above
+    from opwright.report.format import of_bytes  # noqa: PLC0415  as above
 
     console = stdout()
     files = Table(box=None, pad_edge=False, header_style="dim")

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 _BUSY = 10
 
 
-def at_once(callers: Sequence[Callable[[], str | None]], *, times: int, least_s: float, most_s: float) -> str | None:
+def run_concurrently(
+    callers: Sequence[Callable[[], str | None]], *, times: int, least_s: float, most_s: float
+) -> str | None:
     """Let each caller go on in a thread of its own until one has something to say.
 
     Time is counted as this process works it: what else keeps the machine busy takes none away, up to a tenfold.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from opwright.report.words import DASH, printable
+from opwright.report.format import DASH, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 
-from opwright.checker.callers import at_once
+from opwright.checker.concurrency import run_concurrently
 
 
 def works(seconds: float) -> None:
@@ -27,7 +27,7 @@ def test_what_the_first_one_has_to_say_ends_it_for_all() -> None:
         calls[1] += 1
         return "a number is wrong" if calls[1] == 3 else None
 
-    assert at_once([content, complains], times=10**6, least_s=0, most_s=30) == "a number is wrong"
+    assert run_concurrently([content, complains], times=10**6, least_s=0, most_s=30) == "a number is wrong"
     assert calls[1] == 3
 
 
@@ -41,7 +41,7 @@ def test_who_is_quick_goes_on_until_the_slow_one_is_done() -> None:
         ended[name] = time.perf_counter()
 
     callers = [lambda: caller("quick", 0.0001), lambda: caller("slow", 0.02)]
-    assert at_once(callers, times=5, least_s=0, most_s=30) is None
+    assert run_concurrently(callers, times=5, least_s=0, most_s=30) is None
     assert calls["slow"] >= 5
     assert calls["quick"] > 50
     assert abs(ended["quick"] - ended["slow"]) < 1
@@ -56,21 +56,21 @@ def test_they_are_in_threads_of_their_own_at_the_same_time() -> None:
             threads.add(threading.get_ident())
             together.wait()
 
-    assert at_once([caller] * 3, times=1, least_s=0, most_s=30) is None
+    assert run_concurrently([caller] * 3, times=1, least_s=0, most_s=30) is None
     assert len(threads) == 3
     assert threading.get_ident() not in threads
 
 
 def test_they_end_when_their_time_is_up_and_not_before_the_least() -> None:
     started = time.process_time()
-    assert at_once([lambda: works(0.001)] * 2, times=10**9, least_s=0, most_s=0.1) is None
+    assert run_concurrently([lambda: works(0.001)] * 2, times=10**9, least_s=0, most_s=0.1) is None
     assert 0.1 <= time.process_time() - started < 5
     started = time.process_time()
-    assert at_once([lambda: works(0.001)] * 2, times=1, least_s=0.1, most_s=30) is None
+    assert run_concurrently([lambda: works(0.001)] * 2, times=1, least_s=0.1, most_s=30) is None
     assert 0.1 <= time.process_time() - started < 5
 
 
 def test_callers_who_only_wait_come_to_an_end_too() -> None:
     started = time.monotonic()
-    assert at_once([lambda: time.sleep(0.05)] * 2, times=10**9, least_s=0, most_s=0.05) is None
+    assert run_concurrently([lambda: time.sleep(0.05)] * 2, times=10**9, least_s=0, most_s=0.05) is None
     assert 0.5 <= time.monotonic() - started < 20

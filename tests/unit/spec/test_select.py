@@ -5,7 +5,7 @@ import re
 import pytest
 
 from opwright.errors import SpecError
-from opwright.spec.choose import chosen
+from opwright.spec.select import chosen
 
 COLOURS = ("red", "green", "blue")
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from opwright.host.gradients import gradients, ramp
+from opwright.probe.gradients import gradients, ramp
 
 
 def test_the_ramp_has_the_output_s_form_and_no_two_values_alike() -> None:

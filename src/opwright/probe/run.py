@@ -1,4 +1,4 @@
-"""Runs a saved model in the host program: the requests go out in one file, the responses come back in another."""
+"""Runs a saved model in the probe program: the requests go out in one file, the responses come back in another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opwright.host.exchange import Response, read_responses, write_requests
+from opwright.probe.exchange import Response, read_responses, write_requests
 from opwright.toolchain.run import Completed, run
 
 if TYPE_CHECKING:
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 # What a request prints may stand before these on their line.
 _PROGRESS = re.compile(r"(?:request (\d+)|answered)$", flags=re.MULTILINE)
 _SUMMARY = re.compile(r'\{"python_mapped": .*\}$', flags=re.MULTILINE)
-_REASON = re.compile(r"^host: (.*)$", flags=re.MULTILINE)
+_REASON = re.compile(r"^(?:host|probe): (.*)$", flags=re.MULTILINE)
 # What C++ prints of an exception that nothing caught.
 _THROWN = re.compile(r"^ *what\(\): *(.*)$", flags=re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class HostRun:
-    """One run of the host.
+class ProbeRun:
+    """One run of the probe.
 
     Attributes:
-        responses: one for each request; empty if the host did not come to its end.
+        responses: one for each request; empty if the probe did not come to its end.
         error: why it did not, in one line; else empty.
         signal: the signal that ended it, such as `SIGSEGV`; empty if none did.
         request: the number, from 0 on, of the request that it was ended in; None if it was in none.
@@ -63,7 +63,7 @@ def run_probe(
     backward: bool = False,
     timeout_s: float | None = None,
     env: Mapping[str, str] | None = None,
-) -> HostRun:
+) -> ProbeRun:
     """Run `model` on each of `requests` in a process of `program`.
 
     Tensors arrive as they are: layout, offset, `requires_grad`. What two of them share they share no more.
@@ -100,7 +100,7 @@ def run_probe(
     within = int(reached[-1]) if reached and reached[-1] else None
     where = f"in request {within}" if within is not None else f"{'after' if reached else 'before'} the requests"
     finished = completed.exit_code == 0 and not completed.timed_out and bool(summary)
-    return HostRun(
+    return ProbeRun(
         responses=read_responses(answered) if finished else (),
         error="" if finished else _error(completed, where, timeout_s),
         signal=_signal(completed),
@@ -117,15 +117,15 @@ def run_probe(
 def _error(completed: Completed, where: str, timeout_s: float | None) -> str:
     reasons = _REASON.findall(completed.output)
     if completed.timed_out:
-        return f"the host was killed {where}: it took longer than {timeout_s:g} s"
+        return f"the probe was killed {where}: it took longer than {timeout_s:g} s"
     if completed.exit_code < 0:
         thrown = _THROWN.findall(completed.output)
-        return f"the host was ended {where} by {_signal(completed)}" + (f": {thrown[-1]}" if thrown else "")
+        return f"the probe was ended {where} by {_signal(completed)}" + (f": {thrown[-1]}" if thrown else "")
     if reasons:
         return str(reasons[-1])
     last_line = completed.output.rstrip("\n").rpartition("\n")[2]
     said = "" if _PROGRESS.search(last_line) else last_line
-    return f"the host exited {where} with status {completed.exit_code}" + (f": {said}" if said else "")
+    return f"the probe exited {where} with status {completed.exit_code}" + (f": {said}" if said else "")
 
 
 def _signal(completed: Completed) -> str:

@@ -38,7 +38,7 @@ def requiring(subject: Subject, case: Case, lines: str) -> str:
 def trained(subject: Subject, case: Case, lines: str) -> str:
     """`lines`, of which the last one gives the result, followed by its gradients."""
     before, _, call = requiring(subject, case, lines).rpartition("\n")
-    imported = "from opwright.host.gradients import gradients"
+    imported = "from opwright.probe.gradients import gradients"
     return f"{before}\n{imported}\ngradients({call}, {_leaves(subject, case)})"
 
 
@@ -102,8 +102,8 @@ def in_host(
         [
             lines.rpartition("\n")[0],
             "from pathlib import Path",
-            "from opwright.host.probe import build_probe",
-            "from opwright.host.run import run_probe",
+            "from opwright.probe.build import build_probe",
+            "from opwright.probe.run import run_probe",
             *(["from opwright.loader.bridge import build_bridge"] if with_gradients else []),
             f"run_probe({program}, Path({file}), [{_tupled(given)}], work=Path(){option}{backward})",
         ]

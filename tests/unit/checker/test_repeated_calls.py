@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from opwright.checker import conduct
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Recorder
+from opwright.checker.repeated_calls import (
+    check_memory_growth,
+    check_repetition,
+    check_threads,
+    check_with_opcheck,
+    threads,
+)
 
 if TYPE_CHECKING:
     from opwright.checker.subject import Subject
@@ -118,24 +124,34 @@ def failures(subject: Subject, *checks: Any) -> tuple[Failure, ...]:  # noqa: AN
 
 
 def test_an_operator_that_conducts_itself_well_passes(make_subject: MakeSubject) -> None:
-    checks = (conduct.check_repetition, conduct.check_threads, conduct.check_memory_growth, conduct.check_with_opcheck)
+    checks = (
+        check_repetition,
+        check_threads,
+        check_memory_growth,
+        check_with_opcheck,
+    )
     assert failures(make_subject(RIGHT + SAMPLES, quick=True), *checks) == ()
 
 
 @pytest.mark.parametrize(
     ("reference", "check", "kind", "got"),
     [
-        (COUNTS_CALLS, conduct.check_repetition, Kind.STATE, "the second time: float32 (40,), at [0]: "),
-        (RAISES_LATER, conduct.check_repetition, Kind.STATE, "ValueError: used up"),
-        (ONE_BUFFER, conduct.check_repetition, Kind.STATE, "after another call, the first one's result reads: "),
-        (BY_THREADS, conduct.check_threads, Kind.THREADS, "with 4 threads, 20 of 20 times: float32 (40,), at [0]: "),
-        (SHARED, conduct.check_threads, Kind.RACE, "float32 (40,), at ["),
-        (RAISES_TOGETHER, conduct.check_threads, Kind.RACE, "ValueError: somebody else is here"),
-        (WIDER_TOGETHER, conduct.check_threads, Kind.RACE, "float64 (40,)"),
-        (INFINITE_LATER, conduct.check_repetition, Kind.STATE, "the second time: float32 (40,), at [0]: inf"),
+        (COUNTS_CALLS, check_repetition, Kind.STATE, "the second time: float32 (40,), at [0]: "),
+        (RAISES_LATER, check_repetition, Kind.STATE, "ValueError: used up"),
+        (ONE_BUFFER, check_repetition, Kind.STATE, "after another call, the first one's result reads: "),
+        (
+            BY_THREADS,
+            check_threads,
+            Kind.THREADS,
+            "with 4 threads, 20 of 20 times: float32 (40,), at [0]: ",
+        ),
+        (SHARED, check_threads, Kind.RACE, "float32 (40,), at ["),
+        (RAISES_TOGETHER, check_threads, Kind.RACE, "ValueError: somebody else is here"),
+        (WIDER_TOGETHER, check_threads, Kind.RACE, "float64 (40,)"),
+        (INFINITE_LATER, check_repetition, Kind.STATE, "the second time: float32 (40,), at [0]: inf"),
         (
             WRONG_FAKE,
-            conduct.check_with_opcheck,
+            check_with_opcheck,
             Kind.OPCHECK,
             "OpCheckError: opcheck(op, ...): test_fake",
         ),
@@ -155,12 +171,12 @@ def test_misconduct_is_named(
 
 
 def test_not_a_number_is_the_same_as_itself(make_subject: MakeSubject) -> None:
-    checks = (conduct.check_repetition, conduct.check_threads)
+    checks = (check_repetition, check_threads)
     assert failures(make_subject(NOT_A_NUMBER + SAMPLES, quick=True), *checks) == ()
 
 
 def test_memory_that_is_kept_is_a_leak_and_its_size_is_told(make_subject: MakeSubject) -> None:
-    (failure,) = failures(make_subject(KEEPS + SAMPLES, quick=True), conduct.check_memory_growth)
+    (failure,) = failures(make_subject(KEEPS + SAMPLES, quick=True), check_memory_growth)
     assert failure.kind is Kind.LEAK
     grown = int(failure.got.split()[0])
     assert 200 <= grown < 1000  # the numbers, and what holds them
@@ -168,18 +184,18 @@ def test_memory_that_is_kept_is_a_leak_and_its_size_is_told(make_subject: MakeSu
 
 def test_another_number_of_threads_may_round_otherwise_within_what_is_right(make_subject: MakeSubject) -> None:
     subject = make_subject(ROUNDED_BY_THREADS + SAMPLES, quick=True)
-    assert failures(subject, conduct.check_threads) == ()
+    assert failures(subject, check_threads) == ()
 
 
 def test_where_pytorch_has_no_threads_of_its_own_none_are_tried(make_subject: MakeSubject) -> None:
     subject = make_subject(BY_THREADS + SAMPLES, quick=True)
     object.__setattr__(subject.options, "alone", True)
-    assert failures(subject, conduct.check_threads) == ()
+    assert failures(subject, check_threads) == ()
 
 
 def test_the_number_of_threads_comes_back(make_subject: MakeSubject) -> None:
     before = torch.get_num_threads()
-    failures(make_subject(BY_THREADS + SAMPLES, quick=True), conduct.check_threads)
-    with conduct.threads(1):
+    failures(make_subject(BY_THREADS + SAMPLES, quick=True), check_threads)
+    with threads(1):
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.checker.callers import at_once
+from opwright.checker.concurrency import run_concurrently
 from opwright.checker.kinds import Kind
 from opwright.checker.memory import bytes_in_use
 from opwright.checker.poison import poisoned
@@ -192,7 +192,7 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
     # A sanitizer sees two callers only while both are inside: it gets all the time.
     least_s = _GROUP_SECONDS if subject.options.alone else _LEAST_GROUP_SECONDS
     groups = (
-        at_once(callers, times=-(-_CALLS_EACH // in_a_row), least_s=least_s, most_s=_GROUP_SECONDS)
+        run_concurrently(callers, times=-(-_CALLS_EACH // in_a_row), least_s=least_s, most_s=_GROUP_SECONDS)
         for _ in range(_GROUPS)
     )
     found = next(filter(None, groups), None)

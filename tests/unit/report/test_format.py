@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opwright.report.words import duration, of_bytes, of_seconds, printable, three_figures
+from opwright.report.format import duration, of_bytes, of_seconds, printable, three_figures
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is understood of a host's words and of its end; shell scripts play the host."""
+"""What is understood of a probe's words and of its end; shell scripts play the probe."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from opwright.errors import ToolchainError
-from opwright.host.run import HostRun, run_probe
+from opwright.probe.run import ProbeRun, run_probe
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SUMMARY = 'echo \'{"python_mapped": false, "load_seconds": 0.25, "median_run_seconds": 1e-06}\''
 
 
-def play(folder: Path, *lines: str, timeout_s: float | None = None) -> HostRun:
+def play(folder: Path, *lines: str, timeout_s: float | None = None) -> ProbeRun:
     """Runs a script of these lines; `$3` is the file of responses."""
     program = folder / "program"
     program.write_text("\n".join(["#!/bin/sh", *lines]))
@@ -51,35 +51,35 @@ def test_options_and_files_stand_in_the_command(tmp_path: Path) -> None:
             ["echo request 0", "echo request 1", "kill -SEGV $$"],
             1,
             "SIGSEGV",
-            "the host was ended in request 1 by SIGSEGV",
+            "the probe was ended in request 1 by SIGSEGV",
         ),
         (
             ["printf 'half a line'; echo request 0", "kill -BUS $$"],
             0,
             "SIGBUS",
-            "the host was ended in request 0 by SIGBUS",
+            "the probe was ended in request 0 by SIGBUS",
         ),
-        (["kill -ABRT $$"], None, "SIGABRT", "the host was ended before the requests by SIGABRT"),
+        (["kill -ABRT $$"], None, "SIGABRT", "the probe was ended before the requests by SIGABRT"),
         (
             ["echo request 0", "echo answered", "kill -SEGV $$"],
             None,
             "SIGSEGV",
-            "the host was ended after the requests by SIGSEGV",
+            "the probe was ended after the requests by SIGSEGV",
         ),
         (
             ["echo request 0", "echo terminate called >&2", "echo '  what():  no more of it' >&2", "kill -ABRT $$"],
             0,
             "SIGABRT",
-            "the host was ended in request 0 by SIGABRT: no more of it",
+            "the probe was ended in request 0 by SIGABRT: no more of it",
         ),
-        (["echo request 0", "exit 0"], 0, "", "the host exited in request 0 with status 0"),
-        (["echo some words", "echo 'host: the reason' >&2", "exit 4"], None, "", "the reason"),
-        (["exit 127"], None, "", "the host exited before the requests with status 127"),
+        (["echo request 0", "exit 0"], 0, "", "the probe exited in request 0 with status 0"),
+        (["echo some words", "echo 'probe: the reason' >&2", "exit 4"], None, "", "the reason"),
+        (["exit 127"], None, "", "the probe exited before the requests with status 127"),
         (
             ["echo no such library", "exit 127"],
             None,
             "",
-            "the host exited before the requests with status 127: no such library",
+            "the probe exited before the requests with status 127: no such library",
         ),
     ],
 )
@@ -95,7 +95,7 @@ def test_an_early_end_has_its_reason_and_its_request(
 def test_a_crash_after_the_end_is_still_a_crash(tmp_path: Path) -> None:
     done = play(tmp_path, "echo request 0", "echo answered", SUMMARY, "kill -SEGV $$")
     assert (done.request, done.signal, done.responses) == (None, "SIGSEGV", ())
-    assert done.error == "the host was ended after the requests by SIGSEGV"
+    assert done.error == "the probe was ended after the requests by SIGSEGV"
 
 
 def test_a_run_whose_time_is_over_says_in_which_request(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_run_whose_time_is_over_says_in_which_request(tmp_path: Path) -> None:
     done = play(tmp_path, "echo request 0", "sleep 99", timeout_s=1)
     assert time.monotonic() - started < 20
     assert done.timed_out
-    assert (done.request, done.error) == (0, "the host was killed in request 0: it took longer than 1 s")
+    assert (done.request, done.error) == (0, "the probe was killed in request 0: it took longer than 1 s")
 
 
 def test_responses_of_an_earlier_run_are_not_taken_for_this_one_s(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The host: saved models with custom operators in a process without Python, asked and answered through files."""
+"""The probe: saved models with custom operators in a process without Python, asked and answered through files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from opwright.builder.compile import build_plan
-from opwright.host.gradients import gradients
-from opwright.host.probe import build_probe, probe_plan
-from opwright.host.run import HostRun, run_probe
+from opwright.probe.build import build_probe, probe_plan
+from opwright.probe.gradients import gradients
+from opwright.probe.run import ProbeRun, run_probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -125,8 +125,8 @@ for name, factor in (("compiled", 3.0), ("crashes", -1.0)):
 
 
 @dataclass(frozen=True)
-class Host:
-    """The host with no library linked, one with the operator's library linked, that library, and the models."""
+class Probe:
+    """The probe with no library linked, one with the operator's library linked, that library, and the models."""
 
     plain: Path
     linked: Path
@@ -135,7 +135,7 @@ class Host:
 
 
 @pytest.fixture(scope="session")
-def host(build_once: BuildOnce, compile_library: Callable[..., Path]) -> Host:
+def probe(build_once: BuildOnce, compile_library: Callable[..., Path]) -> Probe:
     def make(folder: Path) -> None:
         compile_library(OPERATOR).rename(folder / "libhosted.so")
         (folder / "make.py").write_text(MODELS)
@@ -148,30 +148,30 @@ def host(build_once: BuildOnce, compile_library: Callable[..., Path]) -> Host:
         torch.save({"x": torch.ones(2)}, folder / "a_dict")
         torch.save([torch.ones(2)], folder / "no_tuples")
 
-    folder = build_once("host", make)
+    folder = build_once("probe", make)
     library = folder / "libhosted.so"
-    return Host(build_probe(), build_probe([library]), library, folder)
+    return Probe(build_probe(), build_probe([library]), library, folder)
 
 
 @pytest.fixture
-def call(host: Host, tmp_path: Path) -> Callable[..., HostRun]:
+def call(probe: Probe, tmp_path: Path) -> Callable[..., ProbeRun]:
     """Returns a function that runs one of the models on requests."""
 
-    def call(model: str, *requests: tuple[Any, ...], program: Path = host.plain, **options: Any) -> HostRun:  # noqa: ANN401  those of run_probe
-        return run_probe(program, host.models / model, requests, work=tmp_path, timeout_s=120, **options)
+    def call(model: str, *requests: tuple[Any, ...], program: Path = probe.plain, **options: Any) -> ProbeRun:  # noqa: ANN401  those of run_probe
+        return run_probe(program, probe.models / model, requests, work=tmp_path, timeout_s=120, **options)
 
     return call
 
 
-def opened_or_linked(host: Host, way: str) -> dict[str, Any]:
-    return {"libraries": [host.library]} if way == "opened" else {"program": host.linked}
+def opened_or_linked(probe: Probe, way: str) -> dict[str, Any]:
+    return {"libraries": [probe.library]} if way == "opened" else {"program": probe.linked}
 
 
 @pytest.mark.parametrize("way", ["opened", "linked"])
-def test_a_torchscript_model_runs_with_its_library(host: Host, call: Callable[..., HostRun], way: str) -> None:
+def test_a_torchscript_model_runs_with_its_library(probe: Probe, call: Callable[..., ProbeRun], way: str) -> None:
     x, y = torch.randn(5), torch.randn(3, 4)
     done = call(
-        "scaled.pt", (x, 2.0), (torch.randn(7), 2.0), (x, -4.0), (x, -5.0), (y,), (y, 3), **opened_or_linked(host, way)
+        "scaled.pt", (x, 2.0), (torch.randn(7), 2.0), (x, -4.0), (x, -5.0), (y,), (y, 3), **opened_or_linked(probe, way)
     )
     assert done.error == ""
     assert [response.error for response in done.responses] == [
@@ -193,12 +193,12 @@ def test_a_torchscript_model_runs_with_its_library(host: Host, call: Callable[..
 
 
 @pytest.mark.parametrize("way", ["opened", "linked"])
-def test_a_compiled_package_is_given_the_tensors_alone(host: Host, call: Callable[..., HostRun], way: str) -> None:
+def test_a_compiled_package_is_given_the_tensors_alone(probe: Probe, call: Callable[..., ProbeRun], way: str) -> None:
     def request(size: int) -> tuple[Any, ...]:
         return torch.randn(size), 99.0, [torch.randn(size), torch.randn(size)]
 
     requests = [request(4), request(7), (torch.randn(4),), request(9)]
-    done = call("compiled.pt2", *requests, **opened_or_linked(host, way))
+    done = call("compiled.pt2", *requests, **opened_or_linked(probe, way))
     assert done.error == ""
     for at in (0, 3):
         x, _, ys = requests[at]
@@ -210,17 +210,17 @@ def test_a_compiled_package_is_given_the_tensors_alone(host: Host, call: Callabl
     assert done.python_mapped is False
 
 
-def test_a_library_is_linked_without_a_compile(host: Host, dynamic: Dynamic) -> None:
-    artefact = build_plan(probe_plan([host.library]))
-    assert (artefact.path, artefact.compiled) == (host.linked, ())
-    assert str(host.library) in dynamic(host.linked, "needed")
-    assert str(host.library) not in dynamic(host.plain, "needed")
-    assert not [name for name in dynamic(host.linked, "needed") if "python" in name]
+def test_a_library_is_linked_without_a_compile(probe: Probe, dynamic: Dynamic) -> None:
+    artefact = build_plan(probe_plan([probe.library]))
+    assert (artefact.path, artefact.compiled) == (probe.linked, ())
+    assert str(probe.library) in dynamic(probe.linked, "needed")
+    assert str(probe.library) not in dynamic(probe.plain, "needed")
+    assert not [name for name in dynamic(probe.linked, "needed") if "python" in name]
 
 
 @pytest.mark.parametrize("way", ["opened", "linked"])
 def test_libraries_are_set_up_in_the_order_in_which_they_are_given(
-    call: Callable[..., HostRun], compile_library: Callable[..., Path], way: str
+    call: Callable[..., ProbeRun], compile_library: Callable[..., Path], way: str
 ) -> None:
     libraries = [compile_library(SPEAKER.format(words=words, stream="stdout")) for words in ("one", "two", "three")]
     given = {"libraries": libraries} if way == "opened" else {"program": build_probe(libraries)}
@@ -228,7 +228,7 @@ def test_libraries_are_set_up_in_the_order_in_which_they_are_given(
 
 
 def test_a_linked_library_is_found_by_its_own_name(
-    call: Callable[..., HostRun], compile_library: Callable[..., Path], tmp_path: Path
+    call: Callable[..., ProbeRun], compile_library: Callable[..., Path], tmp_path: Path
 ) -> None:
     speaker = compile_library(SPEAKER.format(words="found", stream="stdout"))
     named = tmp_path / "deep" / "libnamed.so"
@@ -240,7 +240,7 @@ def test_a_linked_library_is_found_by_its_own_name(
     assert done.output.startswith("found\n")
 
 
-def test_arguments_and_results_of_every_kind_travel(call: Callable[..., HostRun]) -> None:
+def test_arguments_and_results_of_every_kind_travel(call: Callable[..., ProbeRun]) -> None:
     x, y = torch.randn(2, 3), torch.ones(2)
     typed = (x, [y, y], 2, [3, 4], 2.5, [1.5], True, "w\N{LATIN SMALL LETTER O WITH DIAERESIS}rd", None, [None, y])
     loose: tuple[Any, ...] = (x, (y,), 2, (3,), 2, (1, 2), False, "", y, [])
@@ -258,7 +258,7 @@ def test_arguments_and_results_of_every_kind_travel(call: Callable[..., HostRun]
             assert torch.equal(value, other) if isinstance(other, Tensor) else value == other
 
 
-def test_tensors_keep_dtype_layout_and_bits(call: Callable[..., HostRun]) -> None:
+def test_tensors_keep_dtype_layout_and_bits(call: Callable[..., ProbeRun]) -> None:
     whole = torch.arange(24, dtype=torch.int32)
     dtypes = [
         *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
@@ -284,7 +284,7 @@ def test_tensors_keep_dtype_layout_and_bits(call: Callable[..., HostRun]) -> Non
         )
 
 
-def test_conjugation_and_negation_that_is_yet_to_be_done_is_done(call: Callable[..., HostRun]) -> None:
+def test_conjugation_and_negation_that_is_yet_to_be_done_is_done(call: Callable[..., ProbeRun]) -> None:
     tensors = [torch.randn(3, 2, dtype=torch.complex64).conj(), torch.randn(3, dtype=torch.complex64).conj().imag]
     done = call("identity.pt", *((tensor,) for tensor in tensors))
     assert [torch.equal(r.outputs[0], tensor) for r, tensor in zip(done.responses, tensors, strict=True)] == [
@@ -301,13 +301,13 @@ def test_conjugation_and_negation_that_is_yet_to_be_done_is_done(call: Callable[
     ],
 )
 def test_a_result_that_cannot_be_written_is_that_request_s_error(
-    call: Callable[..., HostRun], model: str, said: str
+    call: Callable[..., ProbeRun], model: str, said: str
 ) -> None:
     (response,) = call(model, (torch.ones(2),)).responses
     assert response.error.startswith(said)
 
 
-def test_gradients_are_those_of_python_to_the_last_bit(call: Callable[..., HostRun]) -> None:
+def test_gradients_are_those_of_python_to_the_last_bit(call: Callable[..., ProbeRun]) -> None:
     def differentiable(x: Tensor, ys: Sequence[Tensor], _unused: Tensor, n: int) -> object:
         return x.sin() @ ys[0] + ys[1], [(x * n).to(torch.float16), x.argmax()]
 
@@ -337,12 +337,12 @@ def test_gradients_are_those_of_python_to_the_last_bit(call: Callable[..., HostR
 
 
 @pytest.mark.parametrize("backward", [True, False])
-def test_gradients_are_recorded_only_where_they_are_wanted(call: Callable[..., HostRun], backward: bool) -> None:
+def test_gradients_are_recorded_only_where_they_are_wanted(call: Callable[..., ProbeRun], backward: bool) -> None:
     (response,) = call("records_gradients.pt", (torch.ones(2),), backward=backward).responses
     assert response.outputs == (backward,)
 
 
-def test_outputs_without_a_gradient_give_none(call: Callable[..., HostRun]) -> None:
+def test_outputs_without_a_gradient_give_none(call: Callable[..., ProbeRun]) -> None:
     (response,) = call("without_a_gradient.pt", (torch.ones(2, requires_grad=True),), backward=True).responses
     assert (response.error, response.gradients) == ("", (None,))
 
@@ -350,29 +350,29 @@ def test_outputs_without_a_gradient_give_none(call: Callable[..., HostRun]) -> N
 @pytest.mark.parametrize(
     ("factor", "signal", "error"),
     [
-        (-1.0, "SIGSEGV", "the host was ended in request 1 by SIGSEGV"),
-        (-2.0, "SIGABRT", "the host was ended in request 1 by SIGABRT: nobody catches this"),
-        (-3.0, "", "the host exited in request 1 with status 0"),
+        (-1.0, "SIGSEGV", "the probe was ended in request 1 by SIGSEGV"),
+        (-2.0, "SIGABRT", "the probe was ended in request 1 by SIGABRT: nobody catches this"),
+        (-3.0, "", "the probe exited in request 1 with status 0"),
     ],
 )
 def test_a_request_that_ends_the_host_is_named(
-    host: Host, call: Callable[..., HostRun], factor: float, signal: str, error: str
+    probe: Probe, call: Callable[..., ProbeRun], factor: float, signal: str, error: str
 ) -> None:
     x = torch.ones(2)
-    done = call("scaled.pt", (x, 2.0), (x, factor), (x, 2.0), libraries=[host.library])
+    done = call("scaled.pt", (x, 2.0), (x, factor), (x, 2.0), libraries=[probe.library])
     assert (done.request, done.signal, done.error) == (1, signal, error)
     assert done.responses == ()
 
 
 def test_a_package_that_crashes_leaves_no_files_behind(
-    host: Host, call: Callable[..., HostRun], tmp_path: Path
+    probe: Probe, call: Callable[..., ProbeRun], tmp_path: Path
 ) -> None:
-    done = call("crashes.pt2", (torch.ones(4), torch.ones(4), torch.ones(4)), libraries=[host.library])
+    done = call("crashes.pt2", (torch.ones(4), torch.ones(4), torch.ones(4)), libraries=[probe.library])
     assert (done.request, done.signal) == (0, "SIGSEGV")
     assert [path.name for path in tmp_path.iterdir()] == ["requests.pt"]
 
 
-def test_no_python_is_mapped_and_this_would_show_it(call: Callable[..., HostRun], tmp_path: Path) -> None:
+def test_no_python_is_mapped_and_this_would_show_it(call: Callable[..., ProbeRun], tmp_path: Path) -> None:
     assert call("identity.pt", (torch.ones(2),)).python_mapped is False
     for name in ("libpython3.so", "libtorch_python.so"):
         stand_in = tmp_path / name
@@ -383,7 +383,7 @@ def test_no_python_is_mapped_and_this_would_show_it(call: Callable[..., HostRun]
 
 
 def test_what_a_library_says_when_it_is_opened_is_kept(
-    call: Callable[..., HostRun], compile_library: Callable[..., Path]
+    call: Callable[..., ProbeRun], compile_library: Callable[..., Path]
 ) -> None:
     library = compile_library(SPEAKER.format(words="a warning", stream="stderr"))
     assert call("identity.pt", (torch.ones(2),), libraries=[library]).output.startswith("a warning\n")
@@ -393,16 +393,16 @@ def test_what_a_library_says_when_it_is_opened_is_kept(
     ("source", "said"), [(REFUSED, "it was not in the mood"), (THROWING, "the namespace is taken")]
 )
 def test_a_library_that_is_refused_is_named_with_the_reason_and_nothing_else(
-    call: Callable[..., HostRun], compile_library: Callable[..., Path], source: str, said: str
+    call: Callable[..., ProbeRun], compile_library: Callable[..., Path], source: str, said: str
 ) -> None:
     library = compile_library(SPEAKER.format(words="noise", stream="stderr"), source)
     done = call("identity.pt", (torch.ones(2),), libraries=[library])
     assert done.error == f"library {library} was refused: {said}"
-    assert done.output == f"host: {done.error}\n"
+    assert done.output == f"probe: {done.error}\n"
 
 
 def test_a_linked_library_that_is_refused_is_named_with_the_reason(
-    call: Callable[..., HostRun], compile_library: Callable[..., Path]
+    call: Callable[..., ProbeRun], compile_library: Callable[..., Path]
 ) -> None:
     library = compile_library(REFUSED)
     done = call("identity.pt", (torch.ones(2),), program=build_probe([library]))
@@ -412,9 +412,9 @@ def test_a_linked_library_that_is_refused_is_named_with_the_reason(
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "message"),
     [
-        ("", 2, "usage: host "),
-        ("scaled.pt requests", 2, "usage: host "),
-        ("scaled.pt requests out --fast", 2, "'--fast' is unknown or lacks its value; usage: host "),
+        ("", 2, "usage: probe "),
+        ("scaled.pt requests", 2, "usage: probe "),
+        ("scaled.pt requests out --fast", 2, "'--fast' is unknown or lacks its value; usage: probe "),
         ("compiled.pt2 requests out --backward", 2, r"compiled\.pt2 is compiled, and holds no gradients: leave"),
         ("nowhere.pt requests out", 24, r"model nowhere\.pt is not there$"),
         ("nowhere.pt2 requests out", 24, r"model nowhere\.pt2 is not there$"),
@@ -438,19 +438,19 @@ def test_a_linked_library_that_is_refused_is_named_with_the_reason(
     ],
 )
 def test_what_keeps_the_host_from_running_is_one_line_and_an_exit_code(
-    host: Host, arguments: str, exit_code: int, message: str
+    probe: Probe, arguments: str, exit_code: int, message: str
 ) -> None:
-    before = sorted(host.models.rglob("*"))
+    before = sorted(probe.models.rglob("*"))
     done = subprocess.run(
-        [host.plain, *arguments.split()], cwd=host.models, check=False, capture_output=True, text=True
+        [probe.plain, *arguments.split()], cwd=probe.models, check=False, capture_output=True, text=True
     )
     (line,) = done.stderr.splitlines()
-    assert re.match(f"host: .*{message}", line), line
+    assert re.match(f"probe: .*{message}", line), line
     assert done.returncode == exit_code
-    assert sorted(host.models.rglob("*")) == before
+    assert sorted(probe.models.rglob("*")) == before
 
 
-def test_help_is_no_failure(host: Host) -> None:
-    done = subprocess.run([host.plain, "--help"], check=False, capture_output=True, text=True)
+def test_help_is_no_failure(probe: Probe) -> None:
+    done = subprocess.run([probe.plain, "--help"], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("usage: host ")
+    assert done.stdout.startswith("usage: probe ")

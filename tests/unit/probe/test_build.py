@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opwright.errors import BuildError
-from opwright.host.probe import probe_plan
+from opwright.probe.build import probe_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def test_a_library_that_is_not_there_is_named_before_anything_is_built(tmp_path:
         probe_plan([tmp_path / "nowhere.so"])
 
 
-def test_no_source_of_the_host_includes_python() -> None:
+def test_no_source_of_the_probe_includes_python() -> None:
     runtime = probe_plan().sources[0].parents[1]
     texts = [path.read_text() for path in runtime.rglob("*") if path.is_file()]
     assert len(texts) > len(probe_plan().sources)

@@ -1,4 +1,4 @@
-"""Builds the host program, with operator libraries linked into it or with none."""
+"""Builds the probe program, with operator libraries linked into it or with none."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from opwright.errors import BuildError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NAME = "host"
+_NAME = "probe"
 
 
 def build_probe(libraries: Sequence[Path] = (), *, verbose: bool = False) -> Path:
-    """Build the host for the installed PyTorch, or find it built.
+    """Build the probe for the installed PyTorch, or find it built.
 
     Args:
         libraries: shared objects to link into it, in the order in which their operators are to be registered. A
@@ -33,16 +33,17 @@ def build_probe(libraries: Sequence[Path] = (), *, verbose: bool = False) -> Pat
 
 
 def probe_plan(libraries: Sequence[Path] = ()) -> Plan:
-    """The plan of the host; arguments as for `build_probe`.
+    """The plan of the probe; arguments as for `build_probe`.
 
     Raises:
         BuildError: a library is missing.
     """
-    runtime = Path(__file__).resolve().parents[1] / "runtime"
+    cpp = Path(__file__).resolve().parent / "cpp"
+    host = cpp.parents[1] / "host" / "cpp"
     return Plan(
         name=_NAME,
-        sources=tuple(sorted([*runtime.glob("engine/*.cpp"), *runtime.glob("probe/*.cpp")])),
-        include_dirs=(runtime, runtime / "include"),
+        sources=tuple(sorted([*host.glob("engine/*.cpp"), *cpp.glob("*.cpp")])),
+        include_dirs=(cpp, host, host / "include"),
         abi="full",
         product="program",
         # Nothing here takes time when it runs, and the compile is shorter.
@@ -56,7 +57,7 @@ def _linked(libraries: Sequence[Path]) -> list[str]:
     # The loader runs the constructors of a program's libraries from the last one to the first.
     for library in reversed([path.absolute() for path in libraries]):
         if not library.is_file():
-            msg = f"the library {library} is not there, and cannot be linked into the host: build it first"
+            msg = f"the library {library} is not there, and cannot be linked into the probe: build it first"
             raise BuildError(msg)
         # Where a library names itself (its SONAME), that name and not the path is looked up when the program starts.
         words += [str(library), "-Xlinker", "-rpath", "-Xlinker", str(library.parent)]

@@ -20,14 +20,14 @@
 #include "engine/libraries.h"
 #include "engine/reason.h"
 #include "engine/saved_model.h"
+#include "exchange.h"
+#include "gradients.h"
 #include "opwright/host/error.h"
-#include "probe/exchange.h"
-#include "probe/gradients.h"
 
 namespace opwright::host {
 namespace {
 
-constexpr const char* usage = "usage: host [--library FILE.so]... [--backward] MODEL.pt|MODEL.pt2 REQUESTS RESPONSES";
+constexpr const char* usage = "usage: probe [--library FILE.so]... [--backward] MODEL.pt|MODEL.pt2 REQUESTS RESPONSES";
 
 struct Options {
     std::vector<std::string> libraries;

@@ -148,7 +148,7 @@ def shipped(build_once: BuildOnce, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def alone(shipped: Path) -> Iterator[Path]:
-    """The same, for one test at a time: some break it, and mend it again."""
+    """The same, for one test at a time: some break it, and fix it again."""
     with FileLock(shipped / "lock"):
         yield shipped
 

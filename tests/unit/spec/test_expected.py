@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import opwright
-from opwright.spec.answer import expected, expected_gradients, outcome
+from opwright.spec.expected import expected, expected_gradients, outcome
 
 library = opwright.Library("answers")
 

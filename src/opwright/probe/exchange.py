@@ -1,4 +1,4 @@
-"""The two files through which the host is asked and answers.
+"""The two files through which the probe is asked and answers.
 
 Of tensors whose dtype the C++ archives do not know (uint16, float8 and others) the bits travel: in the tensor's
 place there is a tuple of a marker, the dtype's name, and the same memory as integers.
@@ -31,7 +31,7 @@ class Response:
 
     Attributes:
         outputs: what the model returned: tensors, numbers, strings and None, out of their tuples and lists.
-        gradients: as `opwright.host.gradients` gives them; empty without `backward`.
+        gradients: as `opwright.probe.gradients` gives them; empty without `backward`.
         error: what the model raised, in one line; empty if it raised nothing.
     """
 
@@ -46,7 +46,7 @@ def write_requests(requests: Sequence[tuple[Any, ...]], path: Path) -> None:
 
 
 def read_responses(path: Path) -> tuple[Response, ...]:
-    """Read what the host wrote."""
+    """Read what the probe wrote."""
     return tuple(
         Response(_received(outputs), _received(gradients), bytes(error.tolist()).decode(errors="replace"))
         for outputs, gradients, error in torch.load(path, weights_only=True)
@@ -63,5 +63,5 @@ def _to_send(value: Any) -> Any:  # noqa: ANN401  an argument of whatever type
 
 
 def _received(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    # The host sends values one by one: a tuple among them is always the bits of a tensor.
+    # The probe sends values one by one: a tuple among them is always the bits of a tensor.
     return tuple(value[2].view(getattr(torch, value[1])) if isinstance(value, tuple) else value for value in values)

@@ -10,14 +10,14 @@ import torch
 from torch.utils import _pytree as pytree
 
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import lines, model
+from opwright.checker.runtimes import model, repro
 from opwright.checker.runtimes.gradients import has_gradient, judge_gradients, requiring_grad
 from opwright.checker.verdict import Failure
 from opwright.errors import ToolchainError
-from opwright.host.probe import build_probe
-from opwright.host.run import run_probe
 from opwright.loader.bridge import build_bridge
 from opwright.loader.kernels import has_native_kernel
+from opwright.probe.build import build_probe
+from opwright.probe.run import run_probe
 from opwright.toolchain.compiler import find_cxx
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from opwright.checker.case import Case
     from opwright.checker.runtimes.steps import Steps
     from opwright.checker.subject import Subject
-    from opwright.host.exchange import Response
-    from opwright.host.run import HostRun
+    from opwright.probe.exchange import Response
+    from opwright.probe.run import ProbeRun
     from opwright.spec import Op
 
 # All samples together; a hang must not hold up everything else.
@@ -89,7 +89,7 @@ def check_torchscript(steps: Steps, *, linked: bool) -> None:
     opened = libraries(subject)
     program = host_program(steps, opened if linked else [])
     path = subject.work / f"{subject.op.name}_host.pt"
-    call = lines.script(subject, subject.samples[0])
+    call = repro.script(subject, subject.samples[0])
     saved = steps.do("a model saved for the process without Python", call, lambda: _saved(subject, path))
     if program is None or saved is None:
         return
@@ -175,7 +175,7 @@ def _judge(steps: Steps, question: Question, response: Response) -> None:
         judge_gradients(steps, question.step, question.call, question.case, list(response.gradients))
 
 
-def _died(steps: Steps, done: HostRun, questions: Sequence[Question]) -> None:
+def _died(steps: Steps, done: ProbeRun, questions: Sequence[Question]) -> None:
     """Write down that the process did not come to its end."""
     question = questions[done.request or 0]
     kind = Kind.HANG if done.timed_out else Kind.CRASH if done.signal else Kind.RUNTIME
@@ -190,12 +190,12 @@ def _saved(subject: Subject, path: Path) -> Path:
 
 
 def _code(subject: Subject, case: Case, *, linked: bool, with_gradients: bool = False) -> str:
-    code = lines.script(subject, case)
+    code = repro.script(subject, case)
     if with_gradients:
-        code = lines.requiring(subject, case, code)
+        code = repro.requiring(subject, case, code)
     file = '(model.save("model.pt"), "model.pt")[1]'
-    given = lines.values(model.plain(case.arguments))
-    return lines.in_host(subject, code, file, given, linked=linked, with_gradients=with_gradients)
+    given = repro.values(model.plain(case.arguments))
+    return repro.in_host(subject, code, file, given, linked=linked, with_gradients=with_gradients)
 
 
 def _has_native_gradient(subject: Subject) -> bool:

@@ -1,0 +1,1 @@
+"""Builds and asks the probe: the program without Python in which `opwright check` runs saved models."""
