@@ -115,7 +115,7 @@ def bridge(folder: Path) -> Product:
     return product
 
 
-def defined(namespace: str) -> Any:  # noqa: ANN401  torch.ops has no type of its own
+def defined(namespace: str) -> Any:
     """The two operators under `namespace`, without autograd."""
     opwright.load_inline(namespace, KERNELS + DEFINED % namespace)
     return getattr(torch.ops, namespace)
@@ -128,12 +128,12 @@ def python_function() -> Product:
 
     class Mul(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, x: Tensor, y: Tensor) -> Any:  # noqa: ANN401  torch's protocol
+        def forward(ctx: Any, x: Tensor, y: Tensor) -> Any:
             ctx.save_for_backward(x, y)
             return forward_op(x, y)
 
         @staticmethod
-        def backward(ctx: Any, grad: Tensor) -> Any:  # noqa: ANN401  torch's protocol
+        def backward(ctx: Any, grad: Tensor) -> Any:
             return backward_op(grad, *ctx.saved_tensors, list(ctx.needs_input_grad))
 
     return Mul.apply
@@ -144,10 +144,10 @@ def registered() -> Product:
     ops = defined("overhead_registered")
     backward_op = ops.mul_backward.default
 
-    def setup(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:  # noqa: ANN401, ARG001  torch's protocol
+    def setup(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
         ctx.save_for_backward(*inputs)
 
-    def backward(ctx: Any, grad: Tensor) -> Any:  # noqa: ANN401  torch's protocol
+    def backward(ctx: Any, grad: Tensor) -> Any:
         return backward_op(grad, *ctx.saved_tensors, list(ctx.needs_input_grad))
 
     torch.library.register_autograd("overhead_registered::mul", backward, setup_context=setup)

@@ -49,7 +49,7 @@ def large(op: Callable[..., torch.Tensor], bare: SimpleNamespace, rounds: int) -
         op(image, WARP, 1080, 1920)
         op_s = time.perf_counter() - started
         (bare_s,) = bare.time_warp_perspective(image, WARP, output, 1)
-        if number >= 3:  # noqa: PLR2004  the first rounds warm caches and threads
+        if number >= 3:
             ours.append(op_s)
             theirs.append(bare_s)
     ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
@@ -80,9 +80,9 @@ def small(op: Callable[..., torch.Tensor], bare: SimpleNamespace, rounds: int) -
     bare_us = [seconds * 1e6 for seconds in bare.time_warp_perspective(image, eye, output, CALLS)]
     return {
         "torch.ops.opencv.warp_perspective": per_call(lambda: op(image, eye, 8, 8), rounds),
-        "torch.ops.aten.grid_sampler (5 arguments)": per_call(lambda: sample(nchw, grid, 0, 0, False), rounds),  # noqa: FBT003
+        "torch.ops.aten.grid_sampler (5 arguments)": per_call(lambda: sample(nchw, grid, 0, 0, False), rounds),
         "torch.ops.aten.upsample_bilinear2d (5 arguments)": per_call(
-            lambda: resize(nchw, [8, 8], False, None, None),  # noqa: FBT003  aten takes it by position
+            lambda: resize(nchw, [8, 8], False, None, None),
             rounds,
         ),
         "cv::warpPerspective, bare, in C++": bare_us,

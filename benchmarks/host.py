@@ -110,7 +110,7 @@ def eager_row(model: torch.nn.Module, image: torch.Tensor) -> Row:
     return Row(run, scores)
 
 
-def peer(name: str) -> Any:  # noqa: ANN401  what it offers is its own
+def peer(name: str) -> Any:
     """A runtime to compare with, which not everybody has."""
     try:
         return importlib.import_module(name)
@@ -152,7 +152,7 @@ def host_row(program: Path, bundle: Path, input_file: Path, threads: int) -> Row
 
     def run(count: int) -> list[float]:
         line = [*command, "--warm-up", str(WARM_UP), "--repeat", str(count), "--json", report]
-        subprocess.run(line, check=True, stdout=subprocess.DEVNULL)  # noqa: S603  the program that was built here
+        subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
         figures = json.loads(report.read_text().splitlines()[-1])
         return [figures["latency_seconds"]["p50"]]
 
@@ -232,7 +232,7 @@ def ratio(row: Row, other: Row) -> float:
 def process_seconds(command: list[str | Path]) -> float:
     """From the start of a process to its end."""
     started = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603  this Python, or the program built here
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - started
 
 

@@ -85,14 +85,14 @@ class Call:
         return torch.autograd.grad(results, (self.weights, self.bias), (self.to_h, self.to_cell))
 
 
-def plain_cell(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002  the field's word
+def plain_cell(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     """The step as one writes it in PyTorch."""
     gates = functional.linear(torch.cat([old_h, input], dim=1), weights, bias).chunk(3, dim=1)
     new_cell = old_cell + functional.elu(gates[2]) * torch.sigmoid(gates[0])
     return torch.tanh(new_cell) * torch.sigmoid(gates[1]), new_cell
 
 
-def plain_sequence(input: Tensor, weights: Tensor, bias: Tensor, h: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002  as above
+def plain_sequence(input: Tensor, weights: Tensor, bias: Tensor, h: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
     """A Python loop over the plain cell."""
     states = []
     for one in input:
@@ -176,7 +176,7 @@ def _summed(call: Call, cell: Cell) -> Callable[[], Tensor]:
     return lambda: sum(result.sum() for result in call.run(cell))  # type: ignore[return-value]
 
 
-def _with_all_gradients(extension: Any) -> SimpleNamespace:  # noqa: ANN401  a module that was just built
+def _with_all_gradients(extension: Any) -> SimpleNamespace:
     """The extension, computing what nobody asked for too."""
     return SimpleNamespace(
         forward=extension.forward, backward=lambda *tensors: extension.backward(*tensors[:-1], [True] * 5)
@@ -218,7 +218,7 @@ def lstm_of(features: int, state: int) -> tuple[nn.LSTM, Cell]:
     """PyTorch's own LSTM of one layer, in the form of a cell. It has four gates where the LLTM has three."""
     lstm = nn.LSTM(features, state)
 
-    def run(input: Tensor, _weights: Tensor, _bias: Tensor, h: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002  as above
+    def run(input: Tensor, _weights: Tensor, _bias: Tensor, h: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         states, (_, last) = lstm(input, (h[None], cell[None]))
         return states, last[0]
 

@@ -46,19 +46,19 @@ PASSES = (8192, 256, 2048)
 PLAIN, COMPILED, NATIVE = "plain PyTorch", "torch.compile", "ops/lltm"
 
 
-def call_on_gpu(on_cpu: SimpleNamespace, *size: int) -> Any:  # noqa: ANN401  a `Call` of benchmarks/lltm.py
+def call_on_gpu(on_cpu: SimpleNamespace, *size: int) -> Any:
     """The tensors of one call, on the GPU."""
     tensors = vars(on_cpu.Call.of(*size)).items()
     return on_cpu.Call(**{name: x.detach().cuda().requires_grad_(x.requires_grad) for name, x in tensors})
 
 
-def rows_of(call: Any, cells: dict[str, Any], direction: str) -> dict[str, Row]:  # noqa: ANN401  as above
+def rows_of(call: Any, cells: dict[str, Any], direction: str) -> dict[str, Row]:
     """What is timed in a direction, by the names of the ways."""
 
-    def without_gradients(cell: Any) -> Callable[[], object]:  # noqa: ANN401  a function on five tensors
+    def without_gradients(cell: Any) -> Callable[[], object]:
         return torch.no_grad()(lambda: call.run(cell))
 
-    def recorded(cell: Any) -> Callable[[], object]:  # noqa: ANN401  as above
+    def recorded(cell: Any) -> Callable[[], object]:
         return lambda: call.run(cell)
 
     if direction == "forward":
@@ -76,7 +76,7 @@ def until_done(row: Row) -> Row:
 
 
 def _and_done(call: Callable[..., Any]) -> Callable[..., Any]:
-    def run(*given: Any) -> Any:  # noqa: ANN401  whatever `call` takes and returns
+    def run(*given: Any) -> Any:
         result = call(*given)
         torch.cuda.synchronize()
         return result
@@ -136,7 +136,7 @@ def passes(on_cpu: SimpleNamespace, backward: Callable[..., Any]) -> dict[str, f
     for dtype, (rtol, atol) in {torch.float32: (1e-4, 1e-3), torch.bfloat16: (2e-2, 1e-1)}.items():
         call = call_on_gpu(on_cpu, *PASSES)
         *arguments, to_h, to_cell = (tensor.detach().to(dtype) for tensor in vars(call).values())
-        input, weights, _, h, _ = arguments  # noqa: A001  the operator's word
+        input, weights, _, h, _ = arguments
         new_h, new_cell, gates = torch.ops.lltm.cell_with_gates(*arguments)
         given = (to_h, to_cell, None, input, weights, h, new_cell, gates, [False, False, True, False, True])
         expected = (*on_cpu.plain_cell(*arguments), *backward(*given))

@@ -97,7 +97,7 @@ def main() -> None:
         Path(asked.json).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
 
-def opcheck(folder: Path, expected: dict[str, Any]) -> Verdict:  # noqa: ARG001  it names no kinds
+def opcheck(folder: Path, expected: dict[str, Any]) -> Verdict:
     """What `torch.library.opcheck` says of the library in `folder`."""
     said = {build: _outcome([sys.executable, "-c", OPCHECK, str(folder)], build) for build in ("repaired", "faulty")}
     if said["repaired"][0] != 0:
@@ -142,7 +142,7 @@ def _outcome(command: Sequence[str], build: str) -> tuple[int, str]:
     """The exit code and the standard output of a program; a negative code is a signal, 124 says that it did not end."""
     environment = {**os.environ, "OPWRIGHT_TRAP": build}
     try:
-        ended = subprocess.run(  # noqa: S603  this project's own programs
+        ended = subprocess.run(
             command,
             env=environment,
             stdout=subprocess.PIPE,

@@ -240,10 +240,10 @@ def table_of(figures: Figures) -> Table:
 
 def plot(figures: Figures, path: Path) -> None:
     """Draw both curves of losses into a file."""
-    import matplotlib as mpl  # noqa: PLC0415  only where a picture is asked for
+    import matplotlib as mpl
 
     mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415  as above
+    from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
     for (name, losses), (colour, width) in zip(figures.losses.items(), (("#f2a65a", 4), ("#1f4e79", 1)), strict=True):

@@ -27,7 +27,7 @@ INTEGRATION = Path(__file__).parent / "integration"
 
 
 def _a_gpu() -> bool:
-    import torch  # noqa: PLC0415  the tests that do not ask for a GPU must not pay for torch
+    import torch
 
     return torch.cuda.is_available()
 

@@ -53,27 +53,27 @@ class Rectify(nn.Module):
         """Warp `image` (H, W[, C]) by `warp` (3, 3), which leads from the output to the image."""
         if bool((warp == 0).all()):
             return image
-        warped: Tensor = torch.ops.opencv.warp_perspective(image, warp, self.height, self.width, "linear", True)  # noqa: FBT003
+        warped: Tensor = torch.ops.opencv.warp_perspective(image, warp, self.height, self.width, "linear", True)
         return warped
 
 
 def by_open(_: Path) -> None:
     """An op library, as its op.py describes it."""
-    import opwright  # noqa: PLC0415  the import is part of the route
+    import opwright
 
     opwright.open(OP)
 
 
 def by_files(_: Path) -> None:
     """Just in time, from files."""
-    import opwright  # noqa: PLC0415
+    import opwright
 
     opwright.load("warp_files", [SOURCE], packages=["opencv4"], definitions=OP)
 
 
 def by_strings(_: Path) -> None:
     """Just in time, from a string."""
-    import opwright  # noqa: PLC0415
+    import opwright
 
     opwright.load_inline("warp_strings", SOURCE.read_text(), packages=["opencv4"], definitions=OP)
 
@@ -109,7 +109,7 @@ def median_ms(call: Callable[[], Any]) -> float:
     for number in range(RUNS + 5):
         started = time.perf_counter()
         call()
-        if number >= 5:  # noqa: PLR2004  the first calls warm caches
+        if number >= 5:
             times.append((time.perf_counter() - started) * 1e3)
     return statistics.median(times)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def plain_cell(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002  torch's own name
+def plain_cell(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     """What the extensions compute, in plain PyTorch.
 
     Args:
@@ -43,7 +43,7 @@ class LLTMFunction(Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, extension: ModuleType, *tensors: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401  torch's protocol
+    def forward(ctx: Any, extension: ModuleType, *tensors: Tensor) -> tuple[Tensor, Tensor]:
         """Call the extension, and keep what its backward takes."""
         new_h, new_cell, gates, joined = extension.forward(*tensors)
         _, weights, *_ = tensors
@@ -52,7 +52,7 @@ class LLTMFunction(Function):
         return new_h, new_cell
 
     @staticmethod
-    def backward(ctx: Any, grad_h: Tensor, grad_cell: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401  as above
+    def backward(ctx: Any, grad_h: Tensor, grad_cell: Tensor) -> tuple[Tensor | None, ...]:
         """The gradients that autograd asks for, and None for the others.
 
         Raises:
@@ -100,7 +100,7 @@ class LLTM(nn.Module):
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound)
 
-    def forward(self, input: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:  # noqa: A002  torch's own name
+    def forward(self, input: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """One step.
 
         Args:

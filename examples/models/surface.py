@@ -58,7 +58,7 @@ class Surface(nn.Module):
 
     def rectified(self, photograph: Tensor, warp: Tensor) -> Tensor:
         """The square, (1, 3, 64, 64), from -1 to 1, in the dtype of the weights."""
-        square = torch.ops.opencv.warp_perspective(photograph, warp, self.side, self.side, "linear", True)  # noqa: FBT003
+        square = torch.ops.opencv.warp_perspective(photograph, warp, self.side, self.side, "linear", True)
         x: Tensor = square.permute(2, 0, 1).unsqueeze(0).to(self.head.weight.dtype) / 127.5 - 1
         return x
 

@@ -106,7 +106,7 @@ class LLTMCell(_Recurrent):
         self,
         input_size: int,
         hidden_size: int,
-        bias: bool = True,  # noqa: FBT001, FBT002  nn.LSTMCell's own signature
+        bias: bool = True,
         device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
         *,
@@ -116,7 +116,7 @@ class LLTMCell(_Recurrent):
         self._add_layer("", input_size, device, dtype)
         self.reset_parameters()
 
-    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:  # noqa: A002  torch's own name
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """One step.
 
         Args:
@@ -132,25 +132,25 @@ class LLTMCell(_Recurrent):
         """
         sizes = input.shape
         rank = len(sizes)
-        if rank < 1 or rank > 2 or sizes[rank - 1] != self.input_size:  # noqa: PLR2004  without and with a batch
+        if rank < 1 or rank > 2 or sizes[rank - 1] != self.input_size:
             msg = (
                 f"input must have shape (batch, input_size) or (input_size), with input_size {self.input_size}, "
                 f"got {list(sizes)}"
             )
             raise ValueError(msg)
-        expected = [sizes[0], self.hidden_size] if rank == 2 else [self.hidden_size]  # noqa: PLR2004  as above
+        expected = [sizes[0], self.hidden_size] if rank == 2 else [self.hidden_size]
         if hx is None:
             old_h = old_cell = input.new_zeros(expected)
         else:
             old_h, old_cell = hx
-            axes = "batch, hidden_size" if rank == 2 else "hidden_size"  # noqa: PLR2004  as above
+            axes = "batch, hidden_size" if rank == 2 else "hidden_size"
             _check_state(old_h, old_cell, expected, axes)
-        if rank == 2:  # noqa: PLR2004  as above
+        if rank == 2:
             return self._step(input, old_h, old_cell)
         new_h, new_cell = self._step(input.unsqueeze(0), old_h.unsqueeze(0), old_cell.unsqueeze(0))
         return new_h.squeeze(0), new_cell.squeeze(0)
 
-    def _step(self, input: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002  as above
+    def _step(self, input: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
         if is_scripting():
             results: tuple[Tensor, Tensor] = torch.ops.lltm.cell(input, self.weights, self.bias, old_h, old_cell)
             return results
@@ -187,8 +187,8 @@ class LLTM(_Recurrent):
         input_size: int,
         hidden_size: int,
         num_layers: int = 1,
-        bias: bool = True,  # noqa: FBT001, FBT002  nn.LSTM's own signature
-        batch_first: bool = False,  # noqa: FBT001, FBT002  as above
+        bias: bool = True,
+        batch_first: bool = False,
         dropout: float = 0.0,
         device: torch.device | str | int | None = None,
         dtype: torch.dtype | None = None,
@@ -211,7 +211,7 @@ class LLTM(_Recurrent):
 
     def forward(
         self,
-        input: Tensor,  # noqa: A002  torch's own name
+        input: Tensor,
         hx: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """All steps of a sequence, through all layers.
@@ -231,7 +231,7 @@ class LLTM(_Recurrent):
         """
         sizes = input.shape
         rank = len(sizes)
-        if rank < 2 or rank > 3 or sizes[rank - 1] != self.input_size:  # noqa: PLR2004  without and with a batch
+        if rank < 2 or rank > 3 or sizes[rank - 1] != self.input_size:
             axes = "batch, steps" if self.batch_first else "steps, batch"
             msg = (
                 f"input must have shape ({axes}, input_size) or (steps, input_size), with input_size "
@@ -239,11 +239,11 @@ class LLTM(_Recurrent):
             )
             raise ValueError(msg)
         output = input
-        if rank == 2:  # noqa: PLR2004  as above
+        if rank == 2:
             output = input.unsqueeze(1)
         elif self.batch_first:
             output = input.transpose(0, 1)
-        old_h, old_cell = self._start(output, hx, has_batch=rank > 2)  # noqa: PLR2004  as above
+        old_h, old_cell = self._start(output, hx, has_batch=rank > 2)
         last_h, last_cell = [], []
         for layer in range(self.num_layers):
             if layer > 0 and self.dropout > 0:
@@ -255,13 +255,13 @@ class LLTM(_Recurrent):
             h_n, c_n = last_h[0], last_cell[0]
         else:
             h_n, c_n = torch.cat(last_h), torch.cat(last_cell)
-        if rank == 2:  # noqa: PLR2004  as above
+        if rank == 2:
             return output.squeeze(1), (h_n.squeeze(1), c_n.squeeze(1))
         return output.transpose(0, 1) if self.batch_first else output, (h_n, c_n)
 
     def _start(
         self,
-        input: Tensor,  # noqa: A002  as above
+        input: Tensor,
         hx: tuple[Tensor, Tensor] | None,
         *,
         has_batch: bool,
@@ -281,7 +281,7 @@ class LLTM(_Recurrent):
     def _run(
         self,
         layer: int,
-        input: Tensor,  # noqa: A002  as above
+        input: Tensor,
         old_h: Tensor,
         old_cell: Tensor,
     ) -> tuple[Tensor, Tensor]:

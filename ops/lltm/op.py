@@ -8,7 +8,7 @@ cell, as far as the output gate lets it. There is no forget gate.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence  # noqa: TC003  the schema is read from the annotations
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
 import torch
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 
 @library.op
-def cell(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002  the field's word
+def cell(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     """One step of the unit.
 
     With the gates (i, o, c) = weights [old_h, input] + bias, cut into three: new_cell = old_cell + elu(c) sigmoid(i),
@@ -62,7 +62,7 @@ def cell(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: 
 
 @cell.for_training
 def cell_with_gates(
-    input: Tensor,  # noqa: A002  as above
+    input: Tensor,
     weights: Tensor,
     bias: Tensor,
     old_h: Tensor,
@@ -75,10 +75,10 @@ def cell_with_gates(
 
 @cell_with_gates.backward(saves=("input", "weights", "old_h", "result_1", "result_2"))
 def cell_with_gates_backward(
-    grad_0: Optional[Tensor],  # noqa: UP045  the spelling that infer_schema takes on every Python
-    grad_1: Optional[Tensor],  # noqa: UP045  as above
-    grad_2: Optional[Tensor],  # noqa: UP045  as above
-    input: Tensor,  # noqa: A002  as above
+    grad_0: Optional[Tensor],
+    grad_1: Optional[Tensor],
+    grad_2: Optional[Tensor],
+    input: Tensor,
     weights: Tensor,
     old_h: Tensor,
     result_1: Tensor,
@@ -99,7 +99,7 @@ def cell_with_gates_backward(
 
 
 @library.op
-def sequence(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002  as above
+def sequence(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     """The steps of a sequence, one after the other, each with the state and the cell of the one before.
 
     Args:
@@ -124,7 +124,7 @@ def sequence(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_ce
 
 @sequence.for_training
 def sequence_with_gates(
-    input: Tensor,  # noqa: A002  as above
+    input: Tensor,
     weights: Tensor,
     bias: Tensor,
     old_h: Tensor,
@@ -142,11 +142,11 @@ def sequence_with_gates(
 
 @sequence_with_gates.backward(saves=("input", "weights", "old_h", "result_0", "result_2", "result_3"))
 def sequence_with_gates_backward(
-    grad_0: Optional[Tensor],  # noqa: UP045  as above
-    grad_1: Optional[Tensor],  # noqa: UP045  as above
-    grad_2: Optional[Tensor],  # noqa: UP045  as above
-    grad_3: Optional[Tensor],  # noqa: UP045  as above
-    input: Tensor,  # noqa: A002  as above
+    grad_0: Optional[Tensor],
+    grad_1: Optional[Tensor],
+    grad_2: Optional[Tensor],
+    grad_3: Optional[Tensor],
+    input: Tensor,
     weights: Tensor,
     old_h: Tensor,
     result_0: Tensor,
@@ -181,17 +181,17 @@ def sequence_with_gates_backward(
 
 # The references above loop over the steps, which would be unrolled into every graph; the results' shapes are simple.
 @sequence.fake
-def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:  # noqa: A002, ARG001  the operator's parameters
+def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     return input.new_empty(input.shape[0], *old_h.shape), input.new_empty(old_h.shape)
 
 
 @sequence_with_gates.fake
 def _(
-    input: Tensor,  # noqa: A002  as above
+    input: Tensor,
     weights: Tensor,
-    bias: Tensor,  # noqa: ARG001  as above
+    bias: Tensor,
     old_h: Tensor,
-    old_cell: Tensor,  # noqa: ARG001  as above
+    old_cell: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     steps, batch, state = input.shape[0], *old_h.shape
     return (
@@ -204,22 +204,22 @@ def _(
 
 @sequence_with_gates_backward.fake
 def _(
-    grad_0: Optional[Tensor],  # noqa: ARG001, UP045  as above
-    grad_1: Optional[Tensor],  # noqa: ARG001, UP045  as above
-    grad_2: Optional[Tensor],  # noqa: ARG001, UP045  as above
-    grad_3: Optional[Tensor],  # noqa: ARG001, UP045  as above
-    input: Tensor,  # noqa: A002  as above
+    grad_0: Optional[Tensor],
+    grad_1: Optional[Tensor],
+    grad_2: Optional[Tensor],
+    grad_3: Optional[Tensor],
+    input: Tensor,
     weights: Tensor,
     old_h: Tensor,
-    result_0: Tensor,  # noqa: ARG001  as above
-    result_2: Tensor,  # noqa: ARG001  as above
-    result_3: Tensor,  # noqa: ARG001  as above
+    result_0: Tensor,
+    result_2: Tensor,
+    result_3: Tensor,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     return _laid_out((input, weights, old_h), (input, weights, weights[:, 0], old_h, old_h), wanted)
 
 
-def _step(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Step:  # noqa: A002  as above
+def _step(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Step:
     gates = functional.linear(torch.cat([old_h, input], dim=1), weights, bias).chunk(3, dim=1)
     input_gate = torch.sigmoid(gates[0])
     output_gate = torch.sigmoid(gates[1])
@@ -255,7 +255,7 @@ def _laid_out(
     saved: tuple[Tensor, Tensor, Tensor], gradients: tuple[Tensor, ...], wanted: Sequence[bool]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Each gradient that is wanted, laid out in memory as its argument is where that was saved; None for the others."""
-    input, weights, old_h = saved  # noqa: A001  as above
+    input, weights, old_h = saved
     rows = old_h.new_empty(old_h.shape)
     layouts = (input, weights, weights.new_empty(weights.shape[0]), old_h, rows)
     found = [
@@ -312,24 +312,24 @@ def _matrix(rows: int, columns: int, like: tuple[torch.dtype, torch.device]) -> 
 
 
 @cell.floor("PyTorch's bare GEMM")
-def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Tensor:  # noqa: A002, ARG001  as above
+def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Tensor:
     return _matrix(len(input), weights.shape[1], (input.dtype, input.device)) @ weights.T
 
 
 @cell.floor("PyTorch's bare GEMM for the weights' gradient", direction="backward")
-def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Tensor:  # noqa: A002, ARG001  as above
+def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Tensor:
     like = (input.dtype, input.device)
     return _matrix(len(input), weights.shape[0], like).T @ _matrix(len(input), weights.shape[1], like)
 
 
 @sequence.floor("PyTorch's bare GEMMs")
-def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> list[Tensor]:  # noqa: A002, ARG001  as above
+def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> list[Tensor]:
     recurrent = weights[:, : old_h.shape[1]].T
     return [input.flatten(0, 1) @ weights[:, old_h.shape[1] :].T, *(old_h @ recurrent for _ in input)]
 
 
 @sequence.floor("PyTorch's bare GEMMs", direction="backward")
-def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> list[Tensor]:  # noqa: A002, ARG001  as above
+def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> list[Tensor]:
     like = (input.dtype, input.device)
     rows = input.shape[0] * input.shape[1]
     of_weights = _matrix(rows, weights.shape[0], like).T @ _matrix(rows, weights.shape[1], like)

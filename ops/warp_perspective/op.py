@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence  # noqa: TC003 - the schema is read from the annotations
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -52,7 +52,7 @@ def warp_perspective(
     height: int,
     width: int,
     interpolation: str = "linear",
-    inverse_map: bool = False,  # noqa: FBT001, FBT002 - operators take flags by position
+    inverse_map: bool = False,
     border_mode: str = "constant",
     border_value: Sequence[float] | None = None,
 ) -> Tensor:
@@ -87,9 +87,9 @@ def warp_perspective(
     _check_tensors(image, warp)
     _check_options(height, width, interpolation, border_mode)
     pixels = image.double()
-    if image.dim() == 2:  # noqa: PLR2004 - (H, W)
+    if image.dim() == 2:
         pixels = pixels[..., None]
-    if image.dim() < 4:  # noqa: PLR2004 - no batch
+    if image.dim() < 4:
         pixels = pixels[None]
     count, rows, cols, channels = pixels.shape
     _require(
@@ -113,9 +113,9 @@ def warp_perspective(
             seen = torch.where((x_inside & y_inside)[..., None], pixels[number, y, x], border)
             output = output + weight * seen
     result = _rounded(output, image.dtype)
-    if image.dim() == 2:  # noqa: PLR2004 - (H, W)
+    if image.dim() == 2:
         return result[0, ..., 0]
-    return result if image.dim() == 4 else result[0]  # noqa: PLR2004 - a batch
+    return result if image.dim() == 4 else result[0]
 
 
 @warp_perspective.samples(dtypes=(torch.float64,))
@@ -125,7 +125,7 @@ def _(make: Make) -> Iterator[Sample]:
     yield make.call(make.photograph("astronaut"), slanted, 300, 400)
     yield make.call(make.photograph("camera"), slanted, 256, 256, "cubic", border_mode="reflect_101")
     portrait = make.photograph("astronaut")[100:200, 150:250]
-    yield make.call(portrait, slanted.double(), 90, 120, "lanczos", True, "replicate")  # noqa: FBT003 - a flag
+    yield make.call(portrait, slanted.double(), 90, 120, "lanczos", True, "replicate")
     yield make.call(portrait, slanted, 90, 120, "nearest", border_value=[255.0, 128.0, 0.0])
 
     rows, columns = make.size(11), make.size(17)
@@ -139,7 +139,7 @@ def _(make: Make) -> Iterator[Sample]:
     yield make.call(make.rand(batch, rows, columns, 2), shift, 7, 8, inverse_map=True)
 
 
-def _grid(warp: Tensor, height: int, width: int, steps: int, inverse_map: bool) -> Grid:  # noqa: FBT001 - private
+def _grid(warp: Tensor, height: int, width: int, steps: int, inverse_map: bool) -> Grid:
     """Output positions to image positions, in float64 and then in whole `steps` of a pixel."""
     matrix = warp.double().reshape(-1, 3, 3)
     m = (matrix if inverse_map else _inverse(matrix)).permute(1, 2, 0)[..., None, None]
@@ -242,7 +242,7 @@ def _check_tensors(image: Tensor, warp: Tensor) -> None:
     _check_dtype(image, "image", DTYPES)
     shape = tuple(image.shape)
     _require(len(shape) in {2, 3, 4}, f"image must have shape (H, W), (H, W, C) or (N, H, W, C), got {shape}")
-    is_batch = len(shape) == 4  # noqa: PLR2004 - (N, H, W, C)
+    is_batch = len(shape) == 4
     rows, cols, channels = (*shape[is_batch:], 1)[:3]
     _require(
         1 <= rows <= MAX_IMAGE_SIDE and 1 <= cols <= MAX_IMAGE_SIDE,
@@ -259,7 +259,7 @@ def _check_tensors(image: Tensor, warp: Tensor) -> None:
         f"warp must have shape (3, 3), or (N, 3, 3) for a batch of N images, got {warp_shape}",
     )
     _require(
-        len(warp_shape) == 2 or (is_batch and warp_shape[0] == shape[0]),  # noqa: PLR2004 - (3, 3)
+        len(warp_shape) == 2 or (is_batch and warp_shape[0] == shape[0]),
         "warp must have shape (3, 3), or one matrix for each image of a batch (N, H, W, C), got "
         f"{warp_shape} for an image of shape {shape}",
     )
@@ -290,6 +290,6 @@ def _check_choice(argument: str, value: str, choices: Iterable[str]) -> None:
     _require(value in choices, f"{argument} must be one of {', '.join(choices)}, got '{value}'")
 
 
-def _require(holds: bool, message: str) -> None:  # noqa: FBT001 - an assertion of its own kind
+def _require(holds: bool, message: str) -> None:
     if not holds:
         raise RuntimeError(message)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opwright.bundle.ship import ship
     from opwright.checker.check import check
     from opwright.loader.jit import load, load_inline
-    from opwright.loader.open import open  # noqa: A004  the public name: opwright.open
+    from opwright.loader.open import open
     from opwright.toolchain.flags import include_path
 
 __version__ = "0.1.0"

@@ -174,7 +174,7 @@ def test_a_changed_op_py_configures_and_builds_anew(tmp_path: Path, cmake: Cmake
 
 @pytest.mark.needs("opencv")
 def test_sources_of_both_styles_build_with_find_package_torch_alone(tmp_path: Path) -> None:
-    import torch  # noqa: PLC0415  only here; importing torch takes a second
+    import torch
 
     text = f"""{HEAD}
         add_subdirectory("{TUTORIAL_STYLE}" tutorial_style)

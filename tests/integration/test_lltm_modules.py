@@ -38,16 +38,16 @@ print(hasattr(torch.ops.lltm, "sequence"), torch.equal(given["module"](given["in
 """
 
 
-def leaves(results: Any) -> list[Tensor]:  # noqa: ANN401  whatever a module returns
+def leaves(results: Any) -> list[Tensor]:
     return [results] if isinstance(results, Tensor) else [leaf for result in results for leaf in leaves(result)]
 
 
-def assert_same(got: Any, expected: Any) -> None:  # noqa: ANN401  as above
+def assert_same(got: Any, expected: Any) -> None:
     assert [leaf.shape for leaf in leaves(got)] == [leaf.shape for leaf in leaves(expected)]
     assert all(map(torch.equal, leaves(got), leaves(expected)))
 
 
-def gradients(module: Any, *given: Any) -> list[Tensor]:  # noqa: ANN401  as above
+def gradients(module: Any, *given: Any) -> list[Tensor]:
     """The results, and the gradients of a loss that each of them has a part in."""
     results = leaves(module(*given))
     parts = [(result * (at + result).sin()).sum() for at, result in enumerate(results)]
@@ -164,7 +164,7 @@ def test_copies_compute_the_same_with_parameters_of_their_own(*, native: bool) -
     module = LLTM(3, 4, num_layers=2, bias=False, native=native)
     x = torch.randn(5, 2, 3)
     expected = [leaf.clone() for leaf in leaves(module(x))]
-    copies = [copy.deepcopy(module), pickle.loads(pickle.dumps(module))]  # noqa: S301  what this test pickled
+    copies = [copy.deepcopy(module), pickle.loads(pickle.dumps(module))]
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.zero_()

@@ -121,7 +121,7 @@ DTYPES = [
 
 
 @cache
-def ops() -> Any:  # noqa: ANN401  torch.ops has no types
+def ops() -> Any:
     opwright.load_inline("opencv_header", SOURCE, packages=["opencv4"])
     return torch.ops.opencv_header
 

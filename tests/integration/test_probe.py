@@ -157,7 +157,7 @@ def probe(build_once: BuildOnce, compile_library: Callable[..., Path]) -> Probe:
 def call(probe: Probe, tmp_path: Path) -> Callable[..., ProbeRun]:
     """Returns a function that runs one of the models on requests."""
 
-    def call(model: str, *requests: tuple[Any, ...], program: Path = probe.plain, **options: Any) -> ProbeRun:  # noqa: ANN401  those of run_probe
+    def call(model: str, *requests: tuple[Any, ...], program: Path = probe.plain, **options: Any) -> ProbeRun:
         return run_probe(program, probe.models / model, requests, work=tmp_path, timeout_s=120, **options)
 
     return call

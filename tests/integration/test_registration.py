@@ -65,7 +65,7 @@ CARRIED = [
 ]
 
 
-def number(value: Any) -> Any:  # noqa: ANN401  a value of any carried type
+def number(value: Any) -> Any:
     """Returns what torch makes of an enumerator on its way out of an operator: its number, in lists too."""
     if isinstance(value, list):
         return [number(one) for one in value]

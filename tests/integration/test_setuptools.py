@@ -116,7 +116,7 @@ def test_an_error_in_a_source_ends_the_build_with_its_place(project: Path) -> No
 
 
 def test_sources_and_library_exclude_each_other() -> None:
-    from opwright.builder.setuptools import OpExtension  # noqa: PLC0415  setuptools may be missing
+    from opwright.builder.setuptools import OpExtension
 
     with pytest.raises(SpecError, match=r"OpExtension\('x'\) takes either sources= or library="):
         OpExtension("x", ["a.cpp"], library="ops")

@@ -53,7 +53,7 @@ def run_setup(script: Path, *, programs: dict[str, str] | None = None, **environ
         (folder / name).chmod(0o755)
     inherited = {name: value for name, value in os.environ.items() if name not in {"VENV", "TORCH"}}
     done = subprocess.run(
-        ["bash", str(script)],  # noqa: S607  the system's bash, as make would find it
+        ["bash", str(script)],
         env={**inherited, "PATH": f"{folder}:{os.environ['PATH']}", **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -102,7 +102,7 @@ def test_this_environment_has_what_the_pins_say() -> None:
 def test_a_set_up_with_nothing_to_do_says_so_and_does_nothing() -> None:
     stamp = Path(sys.prefix) / "opwright-stamp"
     before = stamp.stat().st_mtime_ns
-    done = subprocess.run(["make", "-C", str(ROOT), "setup"], capture_output=True, text=True, check=True)  # noqa: S607  the user's make
+    done = subprocess.run(["make", "-C", str(ROOT), "setup"], capture_output=True, text=True, check=True)
     assert f"setup: {Path(sys.prefix).name} is up to date" in done.stdout
     assert stamp.stat().st_mtime_ns == before
 
@@ -168,12 +168,12 @@ def test_a_half_made_environment_is_not_trusted(tmp_path: Path) -> None:
 
 @pytest.mark.needs("shellcheck")
 def test_the_scripts_please_shellcheck() -> None:
-    subprocess.run(["shellcheck", *map(str, SCRIPTS)], check=True)  # noqa: S607  found by the mark
+    subprocess.run(["shellcheck", *map(str, SCRIPTS)], check=True)
 
 
 def test_every_command_of_the_makefile_is_explained_by_its_help() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):(?!=)", makefile, re.MULTILINE))
-    said = subprocess.run(["make", "-C", str(ROOT)], capture_output=True, text=True, check=True).stdout  # noqa: S607  the user's make
+    said = subprocess.run(["make", "-C", str(ROOT)], capture_output=True, text=True, check=True).stdout
     assert {"setup", "demo", "test", "lint", "format", "clean"} <= targets
     assert [name for name in sorted(targets) if not re.search(rf"^  make {name} +\w", said, re.MULTILINE)] == []

@@ -41,7 +41,7 @@ def warp_perspective(
     height: int,
     width: int,
     interpolation: str = "linear",
-    inverse_map: bool = False,  # noqa: FBT001, FBT002 - the operator's own signature
+    inverse_map: bool = False,
     border_mode: str = "constant",
     border_value: Sequence[float] | None = None,
 ) -> Tensor:
@@ -59,7 +59,7 @@ def time_warp_perspective(
 ) -> list[float]:
     """The seconds of each of `repeats` calls into the memory of `output`, measured in C++."""
     seconds = (ctypes.c_double * repeats)()
-    _call(image, warp, output, interpolation, False, "constant", None, seconds)  # noqa: FBT003 - positional in C
+    _call(image, warp, output, interpolation, False, "constant", None, seconds)
     return list(seconds)
 
 
@@ -68,7 +68,7 @@ def _call(
     warp: Tensor,
     output: Tensor,
     interpolation: str,
-    inverse_map: bool,  # noqa: FBT001 - the operator's own signature
+    inverse_map: bool,
     border_mode: str,
     border_value: Sequence[float] | None,
     seconds: ctypes.Array[ctypes.c_double] | None,

@@ -179,7 +179,7 @@ def _count(plan: _Plan) -> int | None:
     """How many sizes there are. They are made without their numbers, which not every author's sweep can do."""
     try:
         return sum(plan.wants(size.label) for op, _, _ in plan.places() for size in op.sizes(plan.make("meta")))
-    except Exception:  # noqa: BLE001  told, if it is a fault, when the sizes are made in earnest
+    except Exception:
         return None
 
 

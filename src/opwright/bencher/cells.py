@@ -77,7 +77,7 @@ def _cell(
             try:
                 call()
                 timed["floor"] = call
-            except Exception as error:  # noqa: BLE001  the author's own code
+            except Exception as error:
                 rows["floor"] = Row("floor", "raises", reason=first_line(error))
         timings = measure(timed, rule=rule, device=subject.device, on_round=on_round)
     rows |= {name: Row(name, "timed", timings[name]) for name in timed}

@@ -65,7 +65,7 @@ class Verified:
         look = verify.gradient_fault if recorded else verify.result_fault
         try:
             fault = look(self._subject, self.ways[name])
-        except Exception as error:  # noqa: BLE001  whatever the operator, its reference, or a compiler raises
+        except Exception as error:
             excuse = _NO_FAULT.get(name, "")
             return Row(name, "left out" if excuse else "raises", reason=excuse + first_line(error))
         return Row(name, "wrong", reason=fault) if fault else None

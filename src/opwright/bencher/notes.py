@@ -30,7 +30,7 @@ def notes_of(
         if not op.has_sweep:
             yield f"{op.name} has no sweep: its samples serve as sizes. @{op.name}.sweep in op.py says which to take"
     for name, device in dict.fromkeys((cell.op, cell.device) for cell in cells):
-        if not torch._C._dispatch_has_kernel_for_dispatch_key(name, device.upper()):  # noqa: SLF001  no public question
+        if not torch._C._dispatch_has_kernel_for_dispatch_key(name, device.upper()):
             short = name.removeprefix(f"{library.namespace}::")
             yield f"native: {short} has no native kernel on {device}; it runs its reference, behind the dispatcher"
     if left_out:

@@ -139,7 +139,7 @@ class Subject:
             if not self.op.mutates:
                 return self._bound(way, self.arguments)
 
-            def call_with(bound: Callable[[], Any]) -> Any:  # noqa: ANN401  the schema decides
+            def call_with(bound: Callable[[], Any]) -> Any:
                 return bound()
 
             # What is written to would grow, or become denormal, from call to call.
@@ -157,7 +157,7 @@ class Subject:
         return functools.partial(way, *positional, **keywords)
 
 
-def _selector(results: Any) -> Callable[[Any], Sequence[Tensor]]:  # noqa: ANN401  the schema decides
+def _selector(results: Any) -> Callable[[Any], Sequence[Tensor]]:
     """Picks the results that require a gradient. It runs while the clock does: for most results it is one step."""
     if isinstance(results, Tensor):
         return lambda result: (result,)

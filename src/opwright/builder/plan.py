@@ -147,7 +147,7 @@ def _checked_source(path: Path) -> Path:
     return path.absolute()
 
 
-def _checked_abi(abi: Any) -> Abi | None:  # noqa: ANN401  it comes from users
+def _checked_abi(abi: Any) -> Abi | None:
     if abi is not None and abi not in get_args(Abi):
         msg = f"abi={abi!r} is unknown: expected 'stable' or 'full', or None to find it from what the sources include"
         raise BuildError(msg)

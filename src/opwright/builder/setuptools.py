@@ -43,7 +43,7 @@ class OpExtension(Extension):
         library: str | Path | None = None,
         packages: Sequence[str] = (),
         abi: str | None = None,
-        **options: Any,  # noqa: ANN401  setuptools decides
+        **options: Any,
     ) -> None:
         if bool(sources) == (library is not None):
             msg = f"OpExtension({name!r}) takes either sources= or library=, the folder of an op.py"

@@ -131,7 +131,7 @@ def _export(model: nn.Module, inputs: Inputs, judge: Judge) -> ExportedProgram:
     return program
 
 
-def _free(dim: Dimension) -> Any:  # noqa: ANN401  torch's hint, whose class is not public
+def _free(dim: Dimension) -> Any:
     return Dim.DYNAMIC(min=dim.min, max=dim.max)
 
 
@@ -152,7 +152,7 @@ def _check_ranges(program: ExportedProgram, inputs: Inputs) -> None:
                 raise BundleError(msg)
             found = program.range_constraints[size.node.expr]
             # 0 and 1 are sizes that the export never looks at.
-            least = dim.min if found.lower <= 2 else max(dim.min, int(found.lower))  # noqa: PLR2004  as said
+            least = dim.min if found.lower <= 2 else max(dim.min, int(found.lower))
             most = None if not found.upper.is_Integer or found.upper > shape.LARGEST else int(found.upper)
             if least > dim.min or (most is not None and (dim.max is None or most < dim.max)):
                 raise BundleError(_narrowed(name, one.dims, at, Dimension(least, most)))
@@ -212,7 +212,7 @@ def _compiled(program: ExportedProgram, path: Path, judge: Judge, precision: str
     }
     with _cache_folder():
         try:
-            compile_and_package = torch._inductor.aoti_compile_and_package  # noqa: SLF001  documented, under this name
+            compile_and_package = torch._inductor.aoti_compile_and_package
             with quiet():
                 compile_and_package(program, package_path=str(path), inductor_configs=settings)
         except Exception as error:
@@ -224,7 +224,7 @@ def _compiled(program: ExportedProgram, path: Path, judge: Judge, precision: str
 
 def _flags(level: dict[str, Any]) -> list[str]:
     """The compiler's flags that choose a processor, as AOTInductor composes them."""
-    from torch._inductor import config, cpp_builder, cpu_vec_isa  # noqa: PLC0415  slow, and wanted here alone
+    from torch._inductor import config, cpp_builder, cpu_vec_isa
 
     with config.patch(level):
         chosen = cpp_builder._get_cpu_arch_cflags(str(find_cxx().path))  # noqa: SLF001  it has no public name

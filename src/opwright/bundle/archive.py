@@ -20,7 +20,7 @@ _TOLD_ABOUT_SOURCES = (".debug_pkl", ".cpp")
 
 def write_again(path: Path) -> None:
     """Write the archive at `path` anew: the same bytes for the same model, whatever this process did before."""
-    reader: Any = torch._C.PyTorchFileReader(str(path))  # noqa: SLF001  it has no public name
+    reader: Any = torch._C.PyTorchFileReader(str(path))
     numbers: dict[bytes, int] = {}
 
     def counted(found: re.Match[bytes]) -> bytes:
@@ -35,7 +35,7 @@ def write_again(path: Path) -> None:
             records.append((_MANGLED.sub(counted, name.encode()).decode(), data))
     version = reader.get_record("version") if reader.has_record("version") else reader.get_record(".data/version")
     del reader
-    writer = torch._C.PyTorchFileWriter(str(path))  # noqa: SLF001  as above
+    writer = torch._C.PyTorchFileWriter(str(path))
     writer.set_min_version(int(version))
     for name, data in records:
         writer.write_record(name, data, len(data))

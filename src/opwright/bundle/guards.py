@@ -43,14 +43,14 @@ def broken_guard(program: ExportedProgram, inputs: Inputs) -> str:
     return ""
 
 
-def _compiled(code: str) -> Any:  # noqa: ANN401  a code object; None where it is no expression
+def _compiled(code: str) -> Any:
     try:
         return compile(code, "<guard>", "eval")
     except SyntaxError:
         return None
 
 
-def _holds(compiled: Any, sizes: dict[str, int]) -> bool:  # noqa: ANN401  as above
+def _holds(compiled: Any, sizes: dict[str, int]) -> bool:
     try:
         return bool(eval(compiled, _KNOWN, sizes))  # noqa: S307  torch wrote it of this very model
     except (NameError, AttributeError, ArithmeticError, TypeError):

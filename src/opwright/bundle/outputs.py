@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _OF_SEQUENCES = (pytree.SequenceKey,)
 
 
-def flat(result: Any) -> tuple[Tensor, ...]:  # noqa: ANN401  whatever models return
+def flat(result: Any) -> tuple[Tensor, ...]:
     """The tensors of a result, those in tuples, lists and dicts one by one.
 
     Raises:
@@ -24,7 +24,7 @@ def flat(result: Any) -> tuple[Tensor, ...]:  # noqa: ANN401  whatever models re
     return tuple(tensor for _, tensor in _named(result))
 
 
-def names_of(result: Any) -> tuple[str, ...]:  # noqa: ANN401  as above
+def names_of(result: Any) -> tuple[str, ...]:
     """The names of the tensors of a result: `output`, `output_0` and so on, or the keys of the dicts they are in.
 
     Raises:
@@ -52,7 +52,7 @@ class Flat(nn.Module):
         return flat(self.model(*inputs))
 
 
-def _named(result: Any) -> Sequence[tuple[tuple[Any, ...], Tensor]]:  # noqa: ANN401  as above
+def _named(result: Any) -> Sequence[tuple[tuple[Any, ...], Tensor]]:
     leaves, _ = pytree.tree_flatten_with_path(result)
     for path, leaf in leaves:
         if not isinstance(leaf, Tensor):

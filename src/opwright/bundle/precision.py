@@ -51,7 +51,7 @@ def channels_last(model: nn.Module) -> nn.Module:
     return copied
 
 
-def for_bfloat16(model: Any, judge: Judge) -> nn.Module:  # noqa: ANN401  a module
+def for_bfloat16(model: Any, judge: Judge) -> nn.Module:
     """`model` computing in bfloat16, compared with its goldens.
 
     Raises:

@@ -82,7 +82,7 @@ def read_samples(path: Path) -> list[Any]:
     """
     try:
         if path.suffix in {".npy", ".npz"}:
-            import numpy as np  # noqa: PLC0415  only these files need it
+            import numpy as np
 
             held: Any = np.load(path, allow_pickle=False)
             if path.suffix == ".npz":
@@ -138,7 +138,7 @@ def _names(source: Source, calls: Sequence[Any], texts: Mapping[str, str]) -> tu
     return names
 
 
-def _in_order(call: Any, names: Sequence[str], number: int) -> tuple[Tensor, ...]:  # noqa: ANN401  it comes from users
+def _in_order(call: Any, names: Sequence[str], number: int) -> tuple[Tensor, ...]:
     where, listed = f"sample {number}", ", ".join(names)
     if isinstance(call, dict):
         if set(call) != set(names):
@@ -201,7 +201,7 @@ def _image(name: str, said: Mapping[str, Any]) -> ImageRecipe:
         raise BundleError(wrong) from error
     if (
         not all(isinstance(size, int) and size > 0 for size in (said["resize"], *crop))
-        or len(crop) != 2  # noqa: PLR2004  height and width
+        or len(crop) != 2
         or max(crop) > said["resize"]
         or any(len(numbers) != _COLOURS for numbers in colours)
         or not all(colours[1])

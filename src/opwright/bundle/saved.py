@@ -65,17 +65,17 @@ def load_exported(path: Path) -> torch.export.ExportedProgram:
     return program
 
 
-def load_package(path: Path) -> Any:  # noqa: ANN401  torch's AOTICompiledModel, whose name is not public
+def load_package(path: Path) -> Any:
     """The package of AOTInductor's at `path`.
 
     Raises:
         BundleError: it cannot be loaded.
     """
-    load = torch._inductor.aoti_load_package  # noqa: SLF001  documented, under this name
+    load = torch._inductor.aoti_load_package
     return _loaded(path, lambda: load(str(path)))
 
 
-def _loaded(path: Path, load: Callable[[], Any]) -> Any:  # noqa: ANN401  each kind has its own class
+def _loaded(path: Path, load: Callable[[], Any]) -> Any:
     try:
         with quiet():
             return load()

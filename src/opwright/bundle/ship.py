@@ -67,7 +67,7 @@ def ship(
     ops: Iterable[str | Path] = (),
     *,
     output: str | Path,
-    format: str = "torchscript",  # noqa: A002  the word that the command line and the manifest have too
+    format: str = "torchscript",
     cpu: str = "native",
     precision: str = "float32",
     device: str = "cpu",
@@ -167,7 +167,7 @@ def ship(
     return Shipped(folder.target, whole, tuple(judge.notes), judge.differences, by_output)
 
 
-def _check_choices(*, format: str, cpu: str, precision: str, device: str, tolerance: float | None) -> None:  # noqa: A002  as above
+def _check_choices(*, format: str, cpu: str, precision: str, device: str, tolerance: float | None) -> None:
     for what, value, known in (
         ("format", format, FORMATS),
         ("cpu", cpu, tuple(LEVELS)),
@@ -217,7 +217,7 @@ def _write_goldens(goldens: Goldens, folder: Path) -> tuple[str, ...]:
     return names
 
 
-def _torch_versions(format: str) -> TorchVersions:  # noqa: A002  as above
+def _torch_versions(format: str) -> TorchVersions:
     this = this_release()
     # What AOTInductor compiles calls into the PyTorch that it was compiled with.
     return TorchVersions(str(torch.__version__), this, this if format == "aoti" else None)

@@ -167,7 +167,7 @@ def _module(name: str) -> ModuleType:
         return module
 
 
-def _ran(what: str, run: Callable[[], Any]) -> Any:  # noqa: ANN401  whatever it gives
+def _ran(what: str, run: Callable[[], Any]) -> Any:
     try:
         return run()
     except OpwrightError:

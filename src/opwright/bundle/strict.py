@@ -13,7 +13,7 @@ from opwright.errors import BundleError
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
-def read_as(kind: Any, value: Any, place: str, file: str) -> Any:  # noqa: ANN401  whatever the annotations say
+def read_as(kind: Any, value: Any, place: str, file: str) -> Any:
     """`value` as `kind`: a dataclass, a tuple, a dict by text, a Literal of texts, a scalar, or a union with None.
 
     Args:
@@ -45,7 +45,7 @@ def unexpected(value: object, expected: str, place: str, file: str) -> BundleErr
     return BundleError(f"{file}: {where} must be {expected}, got {value!r:.100}")
 
 
-def _read_union(kind: Any, value: Any, place: str, file: str) -> Any:  # noqa: ANN401  as above
+def _read_union(kind: Any, value: Any, place: str, file: str) -> Any:
     inner = typing.get_args(kind)
     if value is None and type(None) in inner:
         return None
@@ -55,7 +55,7 @@ def _read_union(kind: Any, value: Any, place: str, file: str) -> Any:  # noqa: A
     return read_as(chosen, value, place, file)
 
 
-def _read_list(kind: Any, value: Any, place: str, file: str) -> tuple[Any, ...]:  # noqa: ANN401  as above
+def _read_list(kind: Any, value: Any, place: str, file: str) -> tuple[Any, ...]:
     if not isinstance(value, list):
         raise unexpected(value, "a list", place, file)
     inner = typing.get_args(kind)
@@ -66,7 +66,7 @@ def _read_list(kind: Any, value: Any, place: str, file: str) -> tuple[Any, ...]:
     return tuple(read_as(one, item, f"{place}[{at}]", file) for at, (one, item) in enumerate(pairs))
 
 
-def _read_object(kind: type[Any], value: Any, place: str, file: str) -> Any:  # noqa: ANN401  as above
+def _read_object(kind: type[Any], value: Any, place: str, file: str) -> Any:
     if not isinstance(value, dict):
         raise unexpected(value, "an object", place, file)
     hints = typing.get_type_hints(kind)
@@ -82,7 +82,7 @@ def _read_object(kind: type[Any], value: Any, place: str, file: str) -> Any:  # 
     return kind(**{name: read_as(hints[name], value[name], _join(place, name), file) for name in names})
 
 
-def _read_scalar(kind: Any, value: Any, place: str, file: str) -> Any:  # noqa: ANN401  as above
+def _read_scalar(kind: Any, value: Any, place: str, file: str) -> Any:
     if typing.get_origin(kind) is Literal:
         known = typing.get_args(kind)
         if not isinstance(value, str) or value not in known:

@@ -37,7 +37,7 @@ def call_code(subject: Subject, case: Case) -> str:
     return "\n".join(lines)
 
 
-def value_code(value: Any) -> str:  # noqa: ANN401  whatever operators take
+def value_code(value: Any) -> str:
     """An expression that makes `value`, or for a larger tensor one of its dtype, sizes and strides."""
     if isinstance(value, Tensor):
         return _tensor_code(value)

@@ -43,7 +43,7 @@ def overlap(one: range, other: range) -> bool:
     return one.start < other.stop and other.start < one.stop
 
 
-def shares_memory(results: Sequence[Any], arguments: Any) -> bool:  # noqa: ANN401  whatever operators take
+def shares_memory(results: Sequence[Any], arguments: Any) -> bool:
     """Whether a tensor among `results` lies in the memory of one among `arguments`."""
     taken = [address_range(tensor) for tensor in derive.tensors(arguments)]
     return any(overlap(address_range(result), span) for result in derive.tensors(list(results)) for span in taken)

@@ -62,7 +62,7 @@ class Subject:
         self._expected: dict[str, Expected] = {}
 
     @functools.cached_property
-    def overload(self) -> Any:  # noqa: ANN401  torch's OpOverload
+    def overload(self) -> Any:
         """The operator as PyTorch has it."""
         return getattr(getattr(torch.ops, self.library.namespace), self.op.name).default
 
@@ -90,7 +90,7 @@ class Subject:
         positional, keywords = self.op.spread(arguments)
         return self.outcome(self.overload(*positional, **keywords), arguments)
 
-    def outcome(self, results: Any, arguments: dict[str, Any]) -> list[Any]:  # noqa: ANN401  the schema decides
+    def outcome(self, results: Any, arguments: dict[str, Any]) -> list[Any]:
         """The results of a call in one list, with the arguments that the operator writes to after them."""
         return expected.outcome(self.op, results, arguments)
 

@@ -70,9 +70,9 @@ def bench(
         opwright bench ops/mine --html report.html --json report.json
     """
     # Imported here: this needs torch, for which no other verb's user should wait.
-    from opwright.bencher.bench import bench as bench_library  # noqa: PLC0415  as said
-    from opwright.bencher.report.progress import BenchProgress  # noqa: PLC0415  as said
-    from opwright.bencher.report.terminal import show  # noqa: PLC0415  as said
+    from opwright.bencher.bench import bench as bench_library
+    from opwright.bencher.report.progress import BenchProgress
+    from opwright.bencher.report.terminal import show
 
     with BenchProgress(path.resolve().name, stderr(), verbose=verbose) as progress:
         report = bench_library(
@@ -94,7 +94,7 @@ def bench(
         show(report, stdout())
     if html is not None:
         # Imported here: what draws the page's pictures is wanted by few.
-        from opwright.bencher.report.html import page  # noqa: PLC0415  as said
+        from opwright.bencher.report.html import page
 
         write_text("--html", str(html), page(report))
     if json is not None:

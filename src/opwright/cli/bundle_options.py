@@ -105,9 +105,9 @@ def _result(shipped: Shipped) -> dict[str, Any]:
 
 def _show(shipped: Shipped) -> None:
     """The files with their sizes, and how far the outputs lay from the model's own after each transform."""
-    from rich.table import Table  # noqa: PLC0415  slow to import, and wanted here alone
+    from rich.table import Table
 
-    from opwright.report.format import of_bytes  # noqa: PLC0415  as above
+    from opwright.report.format import of_bytes
 
     console = stdout()
     files = Table(box=None, pad_edge=False, header_style="dim")

@@ -87,7 +87,7 @@ def check(
         show(report, stdout())
     if html is not None:
         # Imported here: the page's template engine is wanted by few.
-        from opwright.checker.report.html import page  # noqa: PLC0415  as said
+        from opwright.checker.report.html import page
 
         write_text("--html", str(html), page(report))
     if json is not None:

@@ -107,7 +107,7 @@ def _nvcc() -> str:
 
 def _gpu() -> str:
     # Imported here: nothing else that doctor does needs the second that it costs.
-    import torch  # noqa: PLC0415
+    import torch
 
     if torch.cuda.is_available():
         return ", ".join(torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count()))

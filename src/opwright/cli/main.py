@@ -43,7 +43,7 @@ app.command(context_settings=CONTEXT)(run)
 app.command()(doctor)
 
 
-def _version(asked: bool) -> None:  # noqa: FBT001  typer calls it
+def _version(asked: bool) -> None:
     if asked:
         typer.echo(f"opwright {__version__}")
         raise typer.Exit

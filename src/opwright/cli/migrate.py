@@ -22,7 +22,7 @@ def migrate(
     ],
     output: bundle_options.OutputOption,
     ops: bundle_options.LibrariesOption = None,
-    format: bundle_options.FormatOption = "aoti",  # noqa: A002  the name of the option
+    format: bundle_options.FormatOption = "aoti",
     cpu: bundle_options.CpuOption = "native",
     precision: bundle_options.PrecisionOption = "float32",
     weights: bundle_options.WeightsOption = None,
@@ -46,8 +46,8 @@ def migrate(
         opwright migrate frozen.pt --source model.py:net --weights net.pth -o build/net
     """
     # Imported here: this needs torch, for which no other verb's user should wait.
-    from opwright.bundle.progress import ShipProgress  # noqa: PLC0415  as said
-    from opwright.bundle.ship import ship  # noqa: PLC0415  as said
+    from opwright.bundle.progress import ShipProgress
+    from opwright.bundle.ship import ship
 
     shipped = ship(
         source,

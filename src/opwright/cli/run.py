@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typer  # noqa: TC002  typer reads annotations when it runs
+import typer
 
 from opwright.cli.arguments import BundleArgument
 from opwright.host.install import host_program

@@ -20,7 +20,7 @@ def ship(
     *,
     output: bundle_options.OutputOption,
     ops: bundle_options.LibrariesOption = None,
-    format: bundle_options.FormatOption = "torchscript",  # noqa: A002  the name of the option
+    format: bundle_options.FormatOption = "torchscript",
     cpu: bundle_options.CpuOption = "native",
     precision: bundle_options.PrecisionOption = "float32",
     weights: bundle_options.WeightsOption = None,
@@ -49,8 +49,8 @@ def ship(
         opwright ship saved.pt -o build/net --shape "image=float32[1..64,3,224,224]"
     """
     # Imported here: this needs torch, for which no other verb's user should wait.
-    from opwright.bundle.progress import ShipProgress  # noqa: PLC0415  as said
-    from opwright.bundle.ship import ship as ship_model  # noqa: PLC0415  as said
+    from opwright.bundle.progress import ShipProgress
+    from opwright.bundle.ship import ship as ship_model
 
     shipped = ship_model(
         model,

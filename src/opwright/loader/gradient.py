@@ -56,7 +56,7 @@ class _AutogradKernel:
         self._in_forward_mode = _in_forward_mode(op)
         self._places = {parameter.name: at for at, parameter in enumerate(op.parameters)}
 
-    def __call__(self, keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
+    def __call__(self, keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
         inputs = [_tensors(self._argument(name, args, kwargs)) for name in self.op.differentiable]
         flat = [tensor for tensors in inputs for tensor in tensors]
         if forward_ad._current_level >= 0 and any(map(_has_tangent, flat)):  # noqa: SLF001  it has no public name
@@ -85,13 +85,13 @@ class _AutogradKernel:
         kwargs: Mapping[str, Any],
         *,
         recording: bool = False,
-    ) -> Any:  # noqa: ANN401  as above
+    ) -> Any:
         """Call the kernel below autograd."""
         overload = self._recorded_overload if recording else self._overload
-        with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001  what torch's own Python kernels use
-            return overload.redispatch(keys & torch._C._after_autograd_keyset, *args, **kwargs)  # noqa: SLF001  as above
+        with torch._C._AutoDispatchBelowAutograd():
+            return overload.redispatch(keys & torch._C._after_autograd_keyset, *args, **kwargs)
 
-    def _argument(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401  as above
+    def _argument(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         at = self._places[name]
         # The dispatcher leaves out what equals its default, which for tensors is None.
         return args[at] if at < len(args) else kwargs.get(name)
@@ -117,7 +117,7 @@ class _Call:
 
 class _Recorded(Function):
     @staticmethod
-    def forward(ctx: Any, call: _Call, *_inputs: Tensor) -> tuple[Tensor, ...]:  # noqa: ANN401  torch's protocol
+    def forward(ctx: Any, call: _Call, *_inputs: Tensor) -> tuple[Tensor, ...]:
         op = call.kernel.recorded
         # `apply` has switched both off. What outer transformations differentiate is recorded further down.
         with (
@@ -135,7 +135,7 @@ class _Recorded(Function):
         return tuple(filter(_is_tensor, results))
 
     @staticmethod
-    def backward(ctx: Any, *incoming: Tensor | None) -> tuple[Tensor | None, ...]:  # noqa: ANN401  as above
+    def backward(ctx: Any, *incoming: Tensor | None) -> tuple[Tensor | None, ...]:
         op = ctx.op
         if not any(map(_is_tensor, incoming)):
             return (None,) * len(ctx.needs_input_grad)
@@ -160,7 +160,7 @@ def _in_forward_mode(op: Op) -> Callable[..., Any]:
     """
     composite = derive.composite(op)
 
-    def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
+    def run(*args: Any, **kwargs: Any) -> Any:
         if not op.has_own_reference and _is_in_a_transformation():
             msg = (
                 f"{op.qualified_name} has no forward-mode derivative (torch.func.jvp, jacfwd, hessian): its reference "
@@ -175,7 +175,7 @@ def _in_forward_mode(op: Op) -> Callable[..., Any]:
 def _native(
     gradient: Backward,
     arguments: Mapping[str, Any],
-    output: Any,  # noqa: ANN401  whatever the operator returns
+    output: Any,
     grads: Sequence[Tensor | None],
     wanted: Sequence[bool],
 ) -> Sequence[Any]:
@@ -186,7 +186,7 @@ def _native(
     return found if len(gradient.forward.differentiable) > 1 else [found]
 
 
-def _overload(op: Op) -> Any:  # noqa: ANN401  torch's OpOverload
+def _overload(op: Op) -> Any:
     return getattr(getattr(torch.ops, op.library.namespace), op.name).default
 
 
@@ -202,13 +202,13 @@ def _for_each_tensor(op: Op, arguments: Mapping[str, Any], found: Sequence[Any])
     return grads
 
 
-def _tensors(argument: Any) -> list[Tensor]:  # noqa: ANN401  a tensor, a list of them, None, or a list with None in it
+def _tensors(argument: Any) -> list[Tensor]:
     if isinstance(argument, Tensor):
         return [argument]
     return [] if argument is None else [element for element in argument if element is not None]
 
 
-def _is_tensor(leaf: Any) -> bool:  # noqa: ANN401  whatever an operator takes or returns
+def _is_tensor(leaf: Any) -> bool:
     return isinstance(leaf, Tensor)
 
 

@@ -29,12 +29,12 @@ def load(
     extra_ldflags: Sequence[str] | None = None,
     extra_include_paths: Sequence[str | Path] | None = None,
     build_directory: str | Path | None = None,
-    verbose: bool = False,  # noqa: FBT001, FBT002  torch's own signature
-    with_cuda: bool | None = None,  # noqa: FBT001  torch's own signature
-    with_sycl: bool | None = None,  # noqa: FBT001  torch's own signature
-    is_python_module: bool | None = None,  # noqa: FBT001  torch's own signature
-    is_standalone: bool = False,  # noqa: FBT001, FBT002  torch's own signature
-    keep_intermediates: bool = True,  # noqa: ARG001, FBT001, FBT002  torch's own signature
+    verbose: bool = False,
+    with_cuda: bool | None = None,
+    with_sycl: bool | None = None,
+    is_python_module: bool | None = None,
+    is_standalone: bool = False,
+    keep_intermediates: bool = True,
     *,
     packages: Sequence[str] = (),
     abi: str | None = None,
@@ -125,14 +125,14 @@ def load_inline(
     extra_ldflags: Sequence[str] | None = None,
     extra_include_paths: Sequence[str | Path] | None = None,
     build_directory: str | Path | None = None,
-    verbose: bool = False,  # noqa: FBT001, FBT002  torch's own signature
-    with_cuda: bool | None = None,  # noqa: FBT001  torch's own signature
-    with_sycl: bool | None = None,  # noqa: FBT001  torch's own signature
-    is_python_module: bool | None = None,  # noqa: FBT001  torch's own signature
-    with_pytorch_error_handling: bool = True,  # noqa: ARG001, FBT001, FBT002  torch's own signature
-    keep_intermediates: bool = True,  # noqa: FBT001, FBT002  torch's own signature
-    use_pch: bool = False,  # noqa: ARG001, FBT001, FBT002  torch's own signature
-    no_implicit_headers: bool = False,  # noqa: FBT001, FBT002  torch's own signature
+    verbose: bool = False,
+    with_cuda: bool | None = None,
+    with_sycl: bool | None = None,
+    is_python_module: bool | None = None,
+    with_pytorch_error_handling: bool = True,
+    keep_intermediates: bool = True,
+    use_pch: bool = False,
+    no_implicit_headers: bool = False,
     *,
     packages: Sequence[str] = (),
     abi: str | None = None,

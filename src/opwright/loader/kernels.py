@@ -9,7 +9,7 @@ import torch
 
 def has_native_kernel(qualified_name: str, device: str) -> bool:
     """Whether a kernel for the device, or for every device, is native and not Python's."""
-    table = torch._C._dispatch_dump(qualified_name)  # noqa: SLF001  the dispatcher's own answer
+    table = torch._C._dispatch_dump(qualified_name)
     keys = f"{device.upper()}|CompositeExplicitAutograd|CompositeImplicitAutograd"
     places = re.findall(rf"^(?:{keys})(?:\[alias\])?: registered at (\S+)", table, flags=re.MULTILINE)
     return any(".py:" not in place for place in places)
@@ -22,5 +22,5 @@ def native_schemas(namespace: str) -> list[str]:
 
 
 def _is_native(qualified_name: str) -> bool:
-    table = torch._C._dispatch_dump(qualified_name)  # noqa: SLF001  as above
+    table = torch._C._dispatch_dump(qualified_name)
     return not re.search(r"^debug: registered at \S+\.py:", table, flags=re.MULTILINE)

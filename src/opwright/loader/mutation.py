@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from opwright.spec import Op
 
-_BELOW_AUTOGRAD = torch._C._after_autograd_keyset  # noqa: SLF001  what torch's own Python kernels use
-_BELOW_IN_PLACE = torch._C._after_ADInplaceOrView_keyset  # noqa: SLF001  likewise
+_BELOW_AUTOGRAD = torch._C._after_autograd_keyset
+_BELOW_IN_PLACE = torch._C._after_ADInplaceOrView_keyset
 
 
 def register_writes(op: Op, kept: torch.library.Library) -> None:
@@ -32,7 +32,7 @@ def register_writes(op: Op, kept: torch.library.Library) -> None:
             for tensor in [value] if isinstance(value, Tensor) else value or ():
                 yield name, tensor
 
-    def refuse_gradients(keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
+    def refuse_gradients(keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
         for name, tensor in written(args, kwargs):
             if tensor.requires_grad and torch.is_grad_enabled():
                 kind = "a leaf that requires grad" if tensor.is_leaf else "part of a graph that requires grad"
@@ -41,10 +41,10 @@ def register_writes(op: Op, kept: torch.library.Library) -> None:
                     f"under torch.no_grad(), or pass {name}.detach()"
                 )
                 raise RuntimeError(msg)
-        with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001  what torch's own Python kernels use
+        with torch._C._AutoDispatchBelowAutograd():
             return overload.redispatch(keys & _BELOW_AUTOGRAD, *args, **kwargs)
 
-    def count_versions(keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  as above
+    def count_versions(keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
         # Before the kernel runs: it may write and then fail.
         torch.autograd.graph.increment_version([tensor for _, tensor in written(args, kwargs)])
         return overload.redispatch(keys & _BELOW_IN_PLACE, *args, **kwargs)

@@ -31,7 +31,7 @@ class Loaded:
     ops: Any = field(repr=False)
 
 
-def open(path: str | Path, *, verbose: bool = False) -> Loaded:  # noqa: A001  the public name: opwright.open
+def open(path: str | Path, *, verbose: bool = False) -> Loaded:
     """Build the library at `path` if needed, load it, and give its operators.
 
     Args:

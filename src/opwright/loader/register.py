@@ -67,7 +67,7 @@ def _fragment(namespace: str) -> torch.library.Library:
 
 def _register(op: Op, kept: torch.library.Library, *, has_native_gradient: bool) -> None:
     name = op.qualified_name
-    if not torch._C._dispatch_has_kernel_for_dispatch_key(name, _ANY_DEVICE):  # noqa: SLF001  no public question
+    if not torch._C._dispatch_has_kernel_for_dispatch_key(name, _ANY_DEVICE):
         kept.impl(op.name, derive.kernel(op), _ANY_DEVICE)
     torch.library.register_fake(name, derive.fake(op), lib=kept)
     if op.hand_written_vmap is not None:
@@ -89,8 +89,8 @@ def _compare(op: Op) -> None:
     Raises:
         LoadError: they differ.
     """
-    registered = str(torch._C._get_schema(op.qualified_name, ""))  # noqa: SLF001  the dispatcher's own answer
-    described = str(torch._C.parse_schema(f"{op.library.namespace}::{op.schema}"))  # noqa: SLF001  the same form
+    registered = str(torch._C._get_schema(op.qualified_name, ""))
+    described = str(torch._C.parse_schema(f"{op.library.namespace}::{op.schema}"))
     if registered != described:
         msg = (
             f"the schema of {op.qualified_name} that is registered differs from what {op.library.root / 'op.py'} "

@@ -53,7 +53,7 @@ def read_responses(path: Path) -> tuple[Response, ...]:
     )
 
 
-def _to_send(value: Any) -> Any:  # noqa: ANN401  an argument of whatever type
+def _to_send(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return tuple(_to_send(element) for element in value)
     if isinstance(value, Tensor) and value.dtype not in _KNOWN_TO_ARCHIVES:

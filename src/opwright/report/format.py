@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-DASH = "–"  # noqa: RUF001  the dash that stands in tables for nothing
+DASH = "–"
 _MINUTE = 60
 _KIB = 1024
 
 
 def duration(seconds: float) -> str:
     """A time for people: `0.4 s`, `34 s`, `2 min 5 s`."""
-    if seconds < 9.95:  # noqa: PLR2004  what rounds to 10.0 has no use for the decimal
+    if seconds < 9.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), _MINUTE)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -21,7 +21,7 @@ def rendered(
     outcome: str,
     tally: str,
     facts: Mapping[str, str],
-    **values: Any,  # noqa: ANN401  whatever the template shows
+    **values: Any,
 ) -> str:
     """The page that `template`, which extends `page.html.jinja`, makes: no other file, nothing that is not escaped.
 

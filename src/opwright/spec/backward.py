@@ -90,7 +90,7 @@ class _BackwardOp(Op):
     def draw(self, make: Make) -> Iterator[Any]:
         if self._samples is not None:
             return super().draw(make)
-        from opwright.spec.derive import backward_samples  # noqa: PLC0415  it imports torch
+        from opwright.spec.derive import backward_samples
 
         return backward_samples(self.forward, make)
 
@@ -170,8 +170,8 @@ def _returned(types: Sequence[str]) -> str:
 def _derived(forward: Op, name: str, parameters: list[Parameter], by: str) -> Callable[..., Any]:
     """A function of `spec.derive` that gives gradients, with the signature of the backward operator."""
 
-    def derivative(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
-        from opwright.spec import derive  # noqa: PLC0415  it imports torch
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        from opwright.spec import derive
 
         given = signature.bind(*args, **kwargs).arguments
         grads = [given[parameter.name] for parameter in parameters[: len(forward.results)]]

@@ -24,9 +24,9 @@ def kernel(op: Op) -> Callable[..., Any]:
     """The reference as a kernel for devices that have none: it records no gradient, and owns what it returns."""
     run_reference = composite(op)
 
-    def run_below_autograd(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
+    def run_below_autograd(*args: Any, **kwargs: Any) -> Any:
         # A kernel lies below autograd, which has recorded the call already.
-        with torch._C._AutoDispatchBelowAutograd():  # noqa: SLF001  what torch's own Python kernels use
+        with torch._C._AutoDispatchBelowAutograd():
             return run_reference(*args, **kwargs)
 
     return run_below_autograd
@@ -36,7 +36,7 @@ def fake(op: Op) -> Callable[..., Any]:
     """The fake kernel: the author's, or the reference run on fake tensors."""
     make_empty = op.hand_written_fake or composite(op)
 
-    def run_on_one_device(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
+    def run_on_one_device(*args: Any, **kwargs: Any) -> Any:
         # One argument on the meta device is enough for PyTorch to come here, with numbers that nobody would read.
         devices = sorted({str(tensor.device) for tensor in tensors((args, kwargs)) if tensor.dim() > 0})
         if len(devices) > 1:
@@ -53,7 +53,7 @@ def fake(op: Op) -> Callable[..., Any]:
 def composite(op: Op) -> Callable[..., Any]:
     """The reference as a composition of PyTorch's own operators, which record gradients; it owns what it returns."""
 
-    def run_reference(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the schema decides
+    def run_reference(*args: Any, **kwargs: Any) -> Any:
         return _owned(op.reference(*args, **kwargs), (args, kwargs))
 
     return run_reference
@@ -163,7 +163,7 @@ def _as_results(
     return results
 
 
-def has_gradient(value: Any) -> bool:  # noqa: ANN401  whatever an operator takes or returns
+def has_gradient(value: Any) -> bool:
     """Whether `value` is a tensor of a dtype that autograd knows: floating or complex."""
     return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
@@ -179,7 +179,7 @@ def oracle(op: Op, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     return (op.hand_written_oracle or op.reference)(*positional, **keywords), precise
 
 
-def tensors(results: Any) -> list[Tensor]:  # noqa: ANN401  whatever an operator returns
+def tensors(results: Any) -> list[Tensor]:
     """The tensors in what an operator took or returned, in order."""
     return [leaf for leaf in pytree.tree_leaves(results) if isinstance(leaf, Tensor)]
 
@@ -205,7 +205,7 @@ def backward_samples(forward: Op, make: Make) -> Iterator[Sample]:
         yield Sample((*grads, *(known[name] for name in gradient.saves), *said))
 
 
-def _owned(results: Any, given: Any) -> Any:  # noqa: ANN401  whatever the reference takes and returns
+def _owned(results: Any, given: Any) -> Any:
     """`results`, where a view of an argument (or the argument itself) became a copy: operators return fresh memory."""
     taken = {_storage(tensor) for tensor in tensors(given)}
 
@@ -221,9 +221,9 @@ def _owned(results: Any, given: Any) -> Any:  # noqa: ANN401  whatever the refer
 
 
 def _storage(tensor: Tensor) -> int | None:
-    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):  # noqa: SLF001  it has no public name
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return None
-    return int(tensor.untyped_storage()._cdata)  # noqa: SLF001  fake tensors have no address
+    return int(tensor.untyped_storage()._cdata)
 
 
 def _in_float64(tensor: Tensor) -> Tensor:

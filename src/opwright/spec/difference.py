@@ -48,9 +48,9 @@ class Difference:
 
 
 def differs(
-    result: Any,  # noqa: ANN401  whatever operators return
-    own: Any,  # noqa: ANN401  likewise
-    precise: Any,  # noqa: ANN401  likewise
+    result: Any,
+    own: Any,
+    precise: Any,
     tolerance: Mapping[torch.dtype, float] = MappingProxyType({}),
 ) -> Difference | None:
     """How `result` differs from the reference's `own` and the oracle's `precise` one; None where it does not."""
@@ -75,7 +75,7 @@ def differs(
     return _difference(result, precise, first, count, largest) if count else None
 
 
-def described(value: Any) -> str:  # noqa: ANN401  whatever operators take and return
+def described(value: Any) -> str:
     """A value in a few words: `float32 (16, 33)`."""
     if isinstance(value, Tensor):
         device = "" if value.device.type == "cpu" else f" on {value.device}"
@@ -135,7 +135,7 @@ def _difference(result: Tensor, precise: Tensor, place: int, count: int, largest
     )
 
 
-def _close_numbers(result: Any, own: Any, precise: Any) -> bool:  # noqa: ANN401  whatever operators return
+def _close_numbers(result: Any, own: Any, precise: Any) -> bool:
     """Whether Python's floating numbers are as near as those of float32: most come out of tensors."""
     if not all(isinstance(number, float) for number in (result, own, precise)):
         return False

@@ -74,7 +74,7 @@ def expected(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
         return Expected(own=tuple(_kept(own)), precise=tuple(_kept(own)))
     try:
         precise = outcome(op, *derive.oracle(op, fresh()))
-    except Exception as error:  # noqa: BLE001  as above: it does not take float64, and speaks for itself in its own dtype
+    except Exception as error:  # noqa: BLE001  a reference that does not take float64, and speaks for itself in its own dtype
         if op.hand_written_oracle is not None:
             return Expected(refusal=first_line(error))
         precise = own
@@ -111,7 +111,7 @@ def expected_gradients(
     return {name: (own[name], precise[name]) for name in names}
 
 
-def outcome(op: Op, results: Any, arguments: Mapping[str, Any]) -> list[Any]:  # noqa: ANN401  the schema decides
+def outcome(op: Op, results: Any, arguments: Mapping[str, Any]) -> list[Any]:
     """The results of a call of `op` in one list, with the arguments that it writes to after them."""
     listed = list(results) if isinstance(results, tuple) else [results]
     returned = listed if op.results else []

@@ -67,7 +67,7 @@ class Op:
         self._vmap: Callable[..., Any] | None = None
         functools.update_wrapper(self, reference)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  the reference decides
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the reference."""
         return self.reference(*args, **kwargs)
 
@@ -277,7 +277,7 @@ class Op:
         Raises:
             SpecError: a name is unknown, or a reference is needed.
         """
-        from opwright.spec.backward import describe_backward  # noqa: PLC0415  a backward is an Op itself
+        from opwright.spec.backward import describe_backward
 
         return describe_backward(self, reference, saves)
 
@@ -305,7 +305,7 @@ class Op:
             @norm_with_scale.backward(saves=("result_0", "result_1"))
             def norm_with_scale_backward(...): ...
         """
-        from opwright.spec.training_form import describe_training_form  # noqa: PLC0415  a training form is an Op itself
+        from opwright.spec.training_form import describe_training_form
 
         return describe_training_form(self, reference)
 

@@ -52,7 +52,7 @@ class Make:
         literals: Mapping[int, int] | None = None,
         most_elements: int | None = None,
     ) -> None:
-        import torch  # noqa: PLC0415  describing operators must not cost the import of torch
+        import torch
 
         self._torch = torch
         # On the CPU in any case: the same numbers for every device.
@@ -102,7 +102,7 @@ class Make:
             ToolchainError: scikit-image is not installed, or has no such picture on this machine.
         """
         try:
-            from skimage import data  # noqa: PLC0415  wanted by samples with photographs alone
+            from skimage import data
         except ImportError as error:
             msg = f"the photograph {name!r} comes with scikit-image, which is not installed: install scikit-image"
             raise ToolchainError(msg) from error
@@ -113,7 +113,7 @@ class Make:
             raise ToolchainError(msg) from error
         return self._torch.from_numpy(pixels.copy()).to(self._device)
 
-    def call(self, *args: Any, **kwargs: Any) -> Sample:  # noqa: ANN401  whatever the operator takes
+    def call(self, *args: Any, **kwargs: Any) -> Sample:
         """A call with keyword arguments; without any, a tuple says the same."""
         return Sample(args, kwargs)
 
@@ -151,7 +151,7 @@ def drawn(function: SampleFunction, make: Make, op: str) -> Iterator[Sample]:
     yield from map(as_sample, made)
 
 
-def as_sample(given: Any) -> Sample:  # noqa: ANN401  whatever an author yields
+def as_sample(given: Any) -> Sample:
     """A call as an author yields it: a `Sample`, a tuple of arguments, or the one argument that there is."""
     if isinstance(given, Sample):
         return given

@@ -51,7 +51,7 @@ def schema_of(reference: Callable[..., Any], name: str, mutates: Sequence[str] =
         SpecError: an annotation is missing, or has no counterpart among the schema types.
     """
     # Imported here: describing operators must not cost the import of torch.
-    from torch.library import infer_schema  # noqa: PLC0415
+    from torch.library import infer_schema
 
     try:
         return infer_schema(reference, mutates_args=tuple(mutates), op_name=name)
@@ -94,7 +94,7 @@ def schema_type(annotation: str) -> str:
     return "SymInt" if annotation == "int" else annotation
 
 
-def _parsed(schema: str) -> Any:  # noqa: ANN401  torch's FunctionSchema has no stub
-    import torch  # noqa: PLC0415  as above
+def _parsed(schema: str) -> Any:
+    import torch
 
-    return torch._C.parse_schema(schema)  # noqa: SLF001  the parser that the dispatcher uses; it has no public name
+    return torch._C.parse_schema(schema)

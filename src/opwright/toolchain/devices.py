@@ -15,7 +15,7 @@ DEVICES = ("cpu", "cuda")
 def devices_of(library: Library) -> list[str]:
     """The CPU, and the GPU where there is one and the library has CUDA sources."""
     if any(source.suffix == ".cu" for source in library.sources) and find_pytorch().cuda is not None:
-        import torch  # noqa: PLC0415  only a library with CUDA sources pays for it
+        import torch
 
         if torch.cuda.is_available():
             return ["cpu", "cuda"]

@@ -120,7 +120,7 @@ def test_the_lines_of_each_step_run_as_they_stand(right: Loaded, runtime: str, t
     calls = {step["call"] for step in checked.steps if " in " not in step["step"].partition(",")[0]}
     assert len(calls) > 1
     for call in calls:
-        exec(call, {"__name__": "__main__"})  # noqa: S102  what a user would paste
+        exec(call, {"__name__": "__main__"})
 
 
 def test_the_lines_of_a_process_without_python_run_as_they_stand(
@@ -137,8 +137,8 @@ def test_the_lines_of_a_process_without_python_run_as_they_stand(
     for call in calls:
         head, _, last = call.rpartition("\n")
         names: dict[str, Any] = {"__name__": "__main__"}
-        exec(head, names)  # noqa: S102  what a user would paste
-        done = eval(last, names)  # noqa: S307  likewise
+        exec(head, names)
+        done = eval(last, names)
         assert done.error == ""
         assert [response.error for response in done.responses] == [""]
 
@@ -247,7 +247,7 @@ def test_a_process_without_python_that_takes_too_long_is_told(
 def test_python_in_a_process_without_python_is_told(
     right: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def with_python(*args: Any, **kwargs: Any) -> ProbeRun:  # noqa: ANN401  those of run_probe
+    def with_python(*args: Any, **kwargs: Any) -> ProbeRun:
         return dataclasses.replace(run_probe(*args, **kwargs), python_mapped=True)
 
     monkeypatch.setattr(probe_process, "run_probe", with_python)

@@ -58,7 +58,7 @@ class Bundle:
     path: Path
 
     @property
-    def manifest(self) -> Any:  # noqa: ANN401  what JSON holds
+    def manifest(self) -> Any:
         return json.loads((self.path / "manifest.json").read_text())
 
     @property

@@ -64,7 +64,7 @@ def test_what_is_not_in_the_manifest_is_named(loads: Loads, bundle: Bundle, name
 
 
 def test_one_bit_anywhere_is_noticed(loads: Loads, bundle: Bundle) -> None:
-    draw = random.Random(0)  # noqa: S311  positions, not secrets
+    draw = random.Random(0)
     for path in bundle.files:
         content = path.read_bytes()
         middle = draw.sample(range(1, len(content) - 1), min(POSITIONS, len(content)) - 2)

@@ -23,7 +23,7 @@ SHIFT = np.array([0.5, 0, -0.5], dtype=np.float32)
 SHAPE = "(1..4, 3, 8..32, 8..32)"
 
 
-def npy(array: Any) -> bytes:  # noqa: ANN401  whatever NumPy takes for an array
+def npy(array: Any) -> bytes:
     file = io.BytesIO()
     np.save(file, array, allow_pickle=True)
     return file.getvalue()
@@ -84,11 +84,11 @@ def ask(host: Host, torchscript: Path, tmp_path: Path) -> Callable[..., Asked]:
     return ask
 
 
-def given(image: Any = IMAGE, shift: Any = SHIFT) -> dict[str, bytes]:  # noqa: ANN401  whatever NumPy takes for an array
+def given(image: Any = IMAGE, shift: Any = SHIFT) -> dict[str, bytes]:
     return {"image": npy(image), "shift": npy(shift)}
 
 
-def of_zeros(*shape: int) -> Any:  # noqa: ANN401  as above
+def of_zeros(*shape: int) -> Any:
     return np.zeros(shape, dtype=np.float32)
 
 

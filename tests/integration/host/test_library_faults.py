@@ -263,7 +263,7 @@ def test_a_model_without_its_library_is_refused(refused: Refused, request: pytes
     (bundle.path / LIBRARY).unlink()
     (bundle.path / "lib").rmdir()
 
-    def forget(manifest: Any) -> None:  # noqa: ANN401  what JSON holds
+    def forget(manifest: Any) -> None:
         manifest["libraries"].clear()
         del manifest["files"][LIBRARY]
 

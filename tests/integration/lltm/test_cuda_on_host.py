@@ -111,7 +111,7 @@ def test_a_single_gradient_is_that_of_all(host: OnHost, name: str, wanted: int) 
 
 
 def test_what_is_not_wanted_is_not_computed(host: OnHost) -> None:
-    input, weights, bias, h, cell = drawn("cell", 4, 3, 8)  # noqa: A001  the operator's word
+    input, weights, bias, h, cell = drawn("cell", 4, 3, 8)
     new_h, new_cell, gates = host.loaded.ops.cell_with_gates(input, weights, bias, h, cell)
     given = (new_h, None, None, input, weights, h, new_cell, gates)
     before = host.launches()

@@ -62,7 +62,7 @@ def compare(
         torch.testing.assert_close(got, expected, rtol=rtol, atol=atol * scale)
 
 
-def compare_single_gradient(op: Any, arguments: list[Tensor], wanted: int) -> None:  # noqa: ANN401  an operator
+def compare_single_gradient(op: Any, arguments: list[Tensor], wanted: int) -> None:
     """The gradient of one argument, where no other is wanted, is what it is among all."""
     every = [argument.detach().requires_grad_() for argument in arguments]
     one = [argument.detach().requires_grad_(at == wanted) for at, argument in enumerate(arguments)]
@@ -128,7 +128,7 @@ def test_a_single_gradient_is_that_of_all(lltm: Loaded, name: str, wanted: int) 
 
 
 def test_what_is_not_wanted_is_not_computed(lltm: Loaded) -> None:
-    input, weights, bias, h, cell = drawn("cell", 4, 3, 8)  # noqa: A001  the operator's word
+    input, weights, bias, h, cell = drawn("cell", 4, 3, 8)
     new_h, new_cell, gates = lltm.ops.cell_with_gates(input, weights, bias, h, cell)
     found = lltm.ops.cell_with_gates_backward(
         new_h, None, None, input, weights, h, new_cell, gates, [False, True, False, False, True]
@@ -210,7 +210,7 @@ BACKWARD: dict[str, tuple[int, Any, str]] = {
 
 @pytest.mark.parametrize("wrong", BACKWARD)
 def test_a_wrong_backward_call_is_refused(lltm: Loaded, wrong: str) -> None:
-    input, weights, bias, h, cell = drawn("cell", 4, 3, 8)  # noqa: A001  the operator's word
+    input, weights, bias, h, cell = drawn("cell", 4, 3, 8)
     new_h, new_cell, gates = lltm.ops.cell_with_gates(input, weights, bias, h, cell)
     arguments: list[Any] = [new_h, new_cell, None, input, weights, h, new_cell, gates, [True] * 5]
     at, value, message = BACKWARD[wrong]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence  # noqa: TC003  the schema is read from the annotations
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import torch

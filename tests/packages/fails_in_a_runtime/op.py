@@ -66,7 +66,7 @@ def difference(x: Tensor, y: Tensor) -> Tensor:
 
 
 @difference.vmap
-def _(info: Any, in_dims: Any, x: Tensor, y: Tensor) -> tuple[Tensor, int]:  # noqa: ANN401, ARG001  torch's protocol
+def _(info: Any, in_dims: Any, x: Tensor, y: Tensor) -> tuple[Tensor, int]:
     x, y = (one[None] if dim is None else one.movedim(dim, 0) for one, dim in zip((x, y), in_dims, strict=True))
     return difference(y, x), 0
 

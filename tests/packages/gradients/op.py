@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence  # noqa: TC003  the schema is read from the annotations
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 import torch
@@ -42,12 +42,12 @@ def asked_of_mul_backward() -> int:
 def affine(
     x: Tensor,
     weight: Tensor,
-    bias: Optional[Tensor],  # noqa: UP045  the spelling that infer_schema takes on every Python
+    bias: Optional[Tensor],
     alpha: float,
     mode: str = "plus",
-    shift: Optional[Sequence[int]] = None,  # noqa: UP045  as above
+    shift: Optional[Sequence[int]] = None,
     flag: bool = False,
-    dtype: Optional[torch.dtype] = None,  # noqa: UP045  as above
+    dtype: Optional[torch.dtype] = None,
 ) -> Tensor:
     """`alpha * x * weight`, plus or minus `bias`, plus the sum of `shift`; negated for `flag`, then in `dtype`."""
     result = alpha * x * weight + sum(shift or ())
@@ -82,7 +82,7 @@ weighted_sum.backward()
 
 
 @library.op
-def sum_of_given(terms: Sequence[Optional[Tensor]], first: Tensor) -> Tensor:  # noqa: UP045  as above
+def sum_of_given(terms: Sequence[Optional[Tensor]], first: Tensor) -> Tensor:
     """`first` plus the squares of those of `terms` that are there."""
     return sum((term * term for term in terms if term is not None), first)
 
@@ -123,8 +123,8 @@ def _(make: Make) -> Iterator[Any]:
 
 @largest.backward(saves=("result_1", "x"))
 def largest_backward(
-    grad_0: Optional[Tensor],  # noqa: UP045  as above
-    grad_1: Optional[Tensor],  # noqa: UP045  as above
+    grad_0: Optional[Tensor],
+    grad_1: Optional[Tensor],
     result_1: Tensor,
     x: Tensor,
 ) -> Tensor:
@@ -198,8 +198,8 @@ def gated_with_gate(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 @gated_with_gate.backward(saves=("y", "result_1"))
 def gated_with_gate_backward(
-    grad_0: Optional[Tensor],  # noqa: UP045  as above
-    grad_1: Optional[Tensor],  # noqa: UP045  as above
+    grad_0: Optional[Tensor],
+    grad_1: Optional[Tensor],
     y: Tensor,
     result_1: Tensor,
     wanted: Sequence[bool],

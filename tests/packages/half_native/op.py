@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+from torch import Tensor
 
 import opwright
 

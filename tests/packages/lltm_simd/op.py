@@ -25,25 +25,25 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @library.op
-def apply(x: Tensor, function: str, instruction_set: str) -> Tensor:  # noqa: ARG001  every set computes the same
+def apply(x: Tensor, function: str, instruction_set: str) -> Tensor:
     """A function of each element of a contiguous float32, float64 or bfloat16 vector."""
     return FUNCTIONS[function](x)
 
 
 @library.op
-def round_trip(x: Tensor, instruction_set: str) -> Tensor:  # noqa: ARG001  as above
+def round_trip(x: Tensor, instruction_set: str) -> Tensor:
     """Four columns, (rows, 4), through vectors and back."""
     return x.clone()
 
 
 @library.op
-def multiply(left: Tensor, right: Tensor, added_to: Tensor, adds: bool, instruction_set: str) -> Tensor:  # noqa: ARG001  as above
+def multiply(left: Tensor, right: Tensor, added_to: Tensor, adds: bool, instruction_set: str) -> Tensor:
     """The product of two row-major matrices, added to a third one or not."""
     return added_to + left @ right if adds else left @ right
 
 
 @library.op
-def sum_of_rows(x: Tensor, instruction_set: str) -> Tensor:  # noqa: ARG001  as above
+def sum_of_rows(x: Tensor, instruction_set: str) -> Tensor:
     """The sum over the rows of a contiguous matrix."""
     return x.sum(0)
 

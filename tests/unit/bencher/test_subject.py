@@ -44,7 +44,7 @@ def _(make):
 """
 
 
-def once(subject: Subject, direction: Direction) -> Any:  # noqa: ANN401  what is timed
+def once(subject: Subject, direction: Direction) -> Any:
     row = subject.row(subject.op.reference, direction)
     return row.call(row.before()) if isinstance(row, Prepared) else row()
 

@@ -38,12 +38,12 @@ class Half(torch.autograd.Function):
     """Half of the gradient."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:  # noqa: ANN401  torch's protocol
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
         ctx.save_for_backward(x, y)
         return x * y
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401  as above
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
         x, y = ctx.saved_tensors
         return grads[0] * y / 2, grads[0] * x
 
@@ -88,7 +88,7 @@ def test_a_wrong_backward_keeps_the_operator_from_the_clock_where_it_is_called(m
 
 
 def test_what_raises_is_told_and_a_compiler_is_excused(bent: Subject) -> None:
-    def raising(*_: Any) -> Tensor:  # noqa: ANN401  whatever it gets
+    def raising(*_: Any) -> Tensor:
         msg = "not today\nnor tomorrow"
         raise ValueError(msg)
 

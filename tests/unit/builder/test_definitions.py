@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from torch import Tensor  # noqa: TC002  annotations become a schema
+from torch import Tensor
 
 import opwright
 from opwright.builder.definitions import header_text, source_text

@@ -27,14 +27,14 @@ JSON = st.recursive(
 )
 
 
-def put(told: Any, way: Sequence[str | int], value: object) -> None:  # noqa: ANN401  whatever JSON holds
+def put(told: Any, way: Sequence[str | int], value: object) -> None:
     """Sets what stands at the end of a way of keys and numbers."""
     for step in way[:-1]:
         told = told[step]
     told[way[-1]] = value
 
 
-def ways(told: Any) -> list[tuple[str | int, ...]]:  # noqa: ANN401  as above
+def ways(told: Any) -> list[tuple[str | int, ...]]:
     """Returns the way to everything that is inside."""
     pairs = list(told.items()) if isinstance(told, dict) else list(enumerate(told)) if isinstance(told, list) else []
     return [(key, *rest) for key, value in pairs for rest in [(), *ways(value)]]

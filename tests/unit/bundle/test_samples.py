@@ -20,7 +20,7 @@ ONES = torch.ones
 RECIPE = {"resize": 256, "crop": (224, 200), "mean": (0.1, 0.2, 0.3), "std": (1, 2, 3)}
 
 
-def source(parameters: tuple[str, ...] = ("image", "warp", "more"), **said: Any) -> Source:  # noqa: ANN401  all of Source's
+def source(parameters: tuple[str, ...] = ("image", "warp", "more"), **said: Any) -> Source:
     return Source("the model", nn.Identity(), "module", parameters, **said)
 
 

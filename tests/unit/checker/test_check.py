@@ -96,42 +96,42 @@ def test_without_native_code_there_is_nothing_for_a_sanitizer(library: Library) 
 
 
 @pytest.fixture(scope="module")
-def report(library: Library) -> Any:  # noqa: ANN401  a Report, whose module imports torch
+def report(library: Library) -> Any:
     return opwright.check(library, runtimes=["host-aoti", "trace", "script", "vmap"], quick=True, seed=5)
 
 
-def cells(report: Any, op: str) -> dict[str, Any]:  # noqa: ANN401  as above
+def cells(report: Any, op: str) -> dict[str, Any]:
     return {cell.runtime: cell for cell in report.cells if cell.op.endswith(f"::{op}")}
 
 
-def test_cells_come_in_the_order_of_operators_and_runtimes(report: Any, library: Library) -> None:  # noqa: ANN401  as above
+def test_cells_come_in_the_order_of_operators_and_runtimes(report: Any, library: Library) -> None:
     names = [(cell.op, cell.runtime) for cell in report.cells]
     runtimes = ("vmap", "trace", "script", "host-aoti")
     assert names == [(f"{library.namespace}::{op}", name) for op in library.ops for name in runtimes]
     assert (report.namespace, report.path, report.seed) == (library.namespace, str(library.root), 5)
 
 
-def test_what_does_not_apply_or_was_left_out_has_a_reason_and_is_not_passed(report: Any) -> None:  # noqa: ANN401  as above
+def test_what_does_not_apply_or_was_left_out_has_a_reason_and_is_not_passed(report: Any) -> None:
     found = cells(report, "right")
     assert [cell.status for cell in found.values()] == ["not applicable", "passed", "passed", "not run"]
     assert found["vmap"].reason == "not claimed; @library.op(vmap=True) claims it"
     assert found["host-aoti"].reason == "--quick runs what compiles nothing"
 
 
-def test_samples_that_yield_nothing_are_a_fault_of_the_description(report: Any) -> None:  # noqa: ANN401  as above
+def test_samples_that_yield_nothing_are_a_fault_of_the_description(report: Any) -> None:
     failure = cells(report, "empty")["script"].failures[0]
     assert failure.kind is Kind.REFERENCE
     assert "yield nothing: yield the arguments of at least one call" in failure.got
     assert not report.passed
 
 
-def test_the_same_seed_gives_the_same_report(report: Any, library: Library) -> None:  # noqa: ANN401  as above
+def test_the_same_seed_gives_the_same_report(report: Any, library: Library) -> None:
     again = opwright.check(library, runtimes=["host-aoti", "trace", "script", "vmap"], quick=True, seed=5)
     told = [[dataclasses.replace(cell, seconds=0) for cell in given.cells] for given in (report, again)]
     assert told[0] == told[1]
 
 
-def test_the_report_is_json(report: Any) -> None:  # noqa: ANN401  as above
+def test_the_report_is_json(report: Any) -> None:
     written = json.loads(json.dumps(report.to_json()))
     assert written["passed"] is False
     assert len(written["cells"]) == 12

@@ -22,8 +22,8 @@ DTYPES = [
 ]
 
 
-def evaluated(value: Any) -> Any:  # noqa: ANN401  whatever operators take
-    return eval(value_code(value), {"torch": torch})  # noqa: S307  that it can be pasted is what is tested
+def evaluated(value: Any) -> Any:
+    return eval(value_code(value), {"torch": torch})
 
 
 def assert_laid_out_alike(made: object, tensor: Tensor) -> None:
@@ -89,7 +89,7 @@ def test_numbers_are_drawn_from_the_range_of_those_that_are_there() -> None:
 def test_rows_far_apart_are_made_without_touching_what_lies_between() -> None:
     far = far_apart(torch.ones(2, 3))
     assert far is not None
-    assert_laid_out_alike(eval(value_code(far).partition("#")[0], {"torch": torch}), far)  # noqa: S307  as above
+    assert_laid_out_alike(eval(value_code(far).partition("#")[0], {"torch": torch}), far)
 
 
 def test_a_tensor_without_numbers_keeps_its_layout() -> None:
@@ -129,7 +129,7 @@ def _(make):
         code = call_code(subject, case)
         *before, call = code.splitlines()
         made: dict[str, Any] = {}
-        exec("\n".join([*before, f"result = {call}"]), made)  # noqa: S102  that it can be pasted is what is tested
+        exec("\n".join([*before, f"result = {call}"]), made)
         assert before[:2] == ["import opwright, torch", f"opwright.open({str(subject.library.root)!r})"]
         assert_laid_out_alike(made["x"], case.arguments["x"])
         assert_laid_out_alike(made["parts"][0], case.arguments["parts"][0])

@@ -96,7 +96,7 @@ class Watched:
         self.ended.append(cell)
 
 
-def job(library: Library, cells: list[tuple[str, str]], work: Path, **changed: Any) -> Job:  # noqa: ANN401  any field
+def job(library: Library, cells: list[tuple[str, str]], work: Path, **changed: Any) -> Job:
     given: dict[str, Any] = {
         "namespace": library.namespace,
         "path": str(library.root / "op.py"),

@@ -114,7 +114,7 @@ def f(x: Tensor) -> Tensor:
 WRONG_FAKE = RIGHT + "@f.fake\ndef _(x):\n    return x.new_empty((3,))\n"
 
 
-def failures(subject: Subject, *checks: Any) -> tuple[Failure, ...]:  # noqa: ANN401  functions of conduct
+def failures(subject: Subject, *checks: Any) -> tuple[Failure, ...]:
     steps: list[dict[str, Any]] = []
     recorder = Recorder("f", "eager", "cpu", steps.append)
     for check in checks:
@@ -160,7 +160,7 @@ def test_an_operator_that_conducts_itself_well_passes(make_subject: MakeSubject)
 def test_misconduct_is_named(
     make_subject: MakeSubject,
     reference: str,
-    check: Any,  # noqa: ANN401  as above
+    check: Any,
     kind: Kind,
     got: str,
 ) -> None:

@@ -96,7 +96,7 @@ def places(name: str, file: str) -> int:
 def test_every_operator_has_samples_that_its_reference_takes(
     name: str, build: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from opwright.spec import Make, derive  # noqa: PLC0415  torch is imported by the tests that need it
+    from opwright.spec import Make, derive
 
     for op in opened(name, build, monkeypatch).ops.values():
         samples = list(op.draw(Make()))

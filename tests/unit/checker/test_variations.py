@@ -287,7 +287,7 @@ def test_a_large_call_is_made_only_where_it_is_asked_for(asked: Subject) -> None
 def test_where_memory_is_short_a_large_call_is_left_out_and_it_is_said(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large, "bytes_free", lambda device: 10 * 2**30)  # noqa: ARG005  as it is called
+    monkeypatch.setattr(large, "bytes_free", lambda device: 10 * 2**30)
     subject = make_subject(WRITTEN, large=True)
     case, reason = subject.large()
     assert case is None
@@ -296,7 +296,7 @@ def test_where_memory_is_short_a_large_call_is_left_out_and_it_is_said(
 
 def drawn_large(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> tuple[Case | None, str]:
     """What `large` gives where there is memory, without taking any: the numbers are left out."""
-    monkeypatch.setattr(large, "bytes_free", lambda device: 2**40)  # noqa: ARG005  as it is called
+    monkeypatch.setattr(large, "bytes_free", lambda device: 2**40)
     given = subject.samples
     subject.device = "meta"
     return large.large_case(subject.op, given, "meta", subject.options)

@@ -22,7 +22,7 @@ RAMP = torch.tensor([[10.0, 20.0, 30.0, 40.0]], dtype=torch.float64)
 
 
 @cache
-def reference() -> Any:  # noqa: ANN401  an operator takes whatever its schema says
+def reference() -> Any:
     return library_at(Path(__file__).parents[3] / "ops" / "warp_perspective").ops["warp_perspective"]
 
 

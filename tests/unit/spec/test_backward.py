@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Sequence  # noqa: TC003  annotations become a schema
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import pytest
@@ -15,7 +15,7 @@ from opwright.errors import SpecError
 from opwright.spec import Make, Op
 
 
-def described(reference: Any, **options: Any) -> Op:  # noqa: ANN401  any function, any option
+def described(reference: Any, **options: Any) -> Op:
     return opwright.Library("mine").op(**options)(reference)
 
 
@@ -29,12 +29,12 @@ def mul(x: Tensor, y: Tensor) -> Tensor:
 
 def everything(
     parts: Sequence[Tensor],
-    maybe: Sequence[Optional[Tensor]],  # noqa: UP045  as in schemas
-    bias: Optional[Tensor],  # noqa: UP045  as above
+    maybe: Sequence[Optional[Tensor]],
+    bias: Optional[Tensor],
     sizes: Sequence[int],
     *,
     mode: str = "plus",
-    dtype: Optional[torch.dtype] = None,  # noqa: UP045  as above
+    dtype: Optional[torch.dtype] = None,
 ) -> tuple[Tensor, Tensor]:
     raise NotImplementedError
 
@@ -76,7 +76,7 @@ NAMED = (
         ),
     ],
 )
-def test_the_schema_of_a_backward_follows_from_the_forwards(reference: Any, schema: str) -> None:  # noqa: ANN401
+def test_the_schema_of_a_backward_follows_from_the_forwards(reference: Any, schema: str) -> None:
     forward = described(reference)
     backward = forward.backward()
     assert backward.schema == schema
@@ -104,7 +104,7 @@ def test_less_is_saved_where_the_author_writes_the_reference() -> None:
     forward = described(scale)
 
     @forward.backward(saves=("result", "factor"))
-    def scale_backward(grad: Tensor, result: Tensor, factor: float) -> Tensor:  # noqa: ARG001  what is saved
+    def scale_backward(grad: Tensor, result: Tensor, factor: float) -> Tensor:
         return grad * factor
 
     assert forward.gradient is not None
@@ -121,7 +121,7 @@ def test_a_reference_may_be_given_without_saying_what_is_saved() -> None:
     forward = described(scale)
 
     @forward.backward
-    def anything(grad: Tensor, x: Tensor, factor: float) -> Tensor:  # noqa: ARG001  what is saved
+    def anything(grad: Tensor, x: Tensor, factor: float) -> Tensor:
         return grad * factor
 
     assert anything.name == "scale_backward"
@@ -166,9 +166,9 @@ def test_the_bridge_is_told_who_computes_whose_gradient() -> None:
 
     @forward.backward(saves=("bias", "result_1"))
     def backward(
-        grad_0: Optional[Tensor],  # noqa: UP045  as above
-        grad_1: Optional[Tensor],  # noqa: UP045  as above
-        bias: Optional[Tensor],  # noqa: UP045  as above
+        grad_0: Optional[Tensor],
+        grad_1: Optional[Tensor],
+        bias: Optional[Tensor],
         result_1: Tensor,
         wanted: Sequence[bool],
     ) -> tuple[list[Tensor], Tensor]:
@@ -188,7 +188,7 @@ def test_the_bridge_is_told_who_computes_whose_gradient() -> None:
     assert "opwright_gradients" not in source_text(described(scale).library)
 
 
-def raises(message: str) -> Any:  # noqa: ANN401  pytest's context manager
+def raises(message: str) -> Any:
     return pytest.raises(SpecError, match=re.escape(message))
 
 

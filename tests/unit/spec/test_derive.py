@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence  # noqa: TC003  annotations become a schema
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import pytest
@@ -15,15 +15,15 @@ import opwright
 from opwright.spec import Make, Op, derive
 
 
-def described(reference: Any, **options: Any) -> Op:  # noqa: ANN401  any function, any option
+def described(reference: Any, **options: Any) -> Op:
     return opwright.Library("mine").op(**options)(reference)
 
 
 def mixed(
     x: Tensor,
     parts: Sequence[Tensor],
-    maybe: Sequence[Optional[Tensor]],  # noqa: UP045  as in schemas
-    bias: Optional[Tensor] = None,  # noqa: UP045  as above
+    maybe: Sequence[Optional[Tensor]],
+    bias: Optional[Tensor] = None,
     *,
     power: int = 2,
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
@@ -32,7 +32,7 @@ def mixed(
     return (total if bias is None else total * bias), x.long(), [x.sin(), x.long()]
 
 
-def arguments(**changes: Any) -> dict[str, Any]:  # noqa: ANN401  any argument
+def arguments(**changes: Any) -> dict[str, Any]:
     torch.manual_seed(0)
     x, part, other, bias = torch.randn(4, 3)
     named = {"x": x, "parts": [part, torch.arange(3)], "maybe": [None, other], "bias": bias, "power": 3}
@@ -131,7 +131,7 @@ def overlapping(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("reference", [identity, view, twice, overlapping])
 @pytest.mark.parametrize("make", [derive.kernel, derive.fake, derive.composite])
-def test_results_share_memory_with_nothing(reference: Any, make: Any) -> None:  # noqa: ANN401  functions
+def test_results_share_memory_with_nothing(reference: Any, make: Any) -> None:
     x = torch.randn(3, 3)
     found = derive.tensors(make(described(reference))(x))
     wanted = [one.clone() for one in derive.tensors(reference(x))]

@@ -17,7 +17,7 @@ def ones(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.ones(shape, dtype=dtype)
 
 
-def found(result: Any, own: Any, precise: Any = None, **tolerance: Any) -> Difference:  # noqa: ANN401  as differs
+def found(result: Any, own: Any, precise: Any = None, **tolerance: Any) -> Difference:
     difference = differs(result, own, own if precise is None else precise, **tolerance)
     assert difference is not None
     return difference

@@ -67,7 +67,7 @@ def test_what_is_written_to_is_expected_too_and_each_time_made_anew() -> None:
         (lambda x: [x + 3], "1 results"),
     ],
 )
-def test_a_difference_says_which_result_it_is_in(results: Any, got: str) -> None:  # noqa: ANN401  a list of anything
+def test_a_difference_says_which_result_it_is_in(results: Any, got: str) -> None:
     x = torch.zeros(3)
     answer = expected(parted, lambda: {"x": x})
     found = answer.difference(results(x))

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from torch import Tensor  # noqa: TC002  annotations become a schema
+from torch import Tensor
 
 import opwright
 from opwright.errors import SpecError

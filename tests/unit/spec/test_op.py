@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence  # noqa: TC003  annotations become a schema
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import pytest
@@ -13,16 +13,16 @@ from opwright.errors import SpecError
 from opwright.spec import Make, Op, Sample
 
 
-def described(reference: Any, **options: Any) -> Op:  # noqa: ANN401  any function, any option
+def described(reference: Any, **options: Any) -> Op:
     return opwright.Library("mine").op(**options)(reference)
 
 
-def scale(x: Tensor, factor: float = 2.0, *, bias: Optional[Tensor] = None) -> Tensor:  # noqa: UP045  as in schemas
+def scale(x: Tensor, factor: float = 2.0, *, bias: Optional[Tensor] = None) -> Tensor:
     """`x * factor`, plus `bias`."""
     return x * factor if bias is None else x * factor + bias
 
 
-def joined(parts: Sequence[Tensor], maybe: Sequence[Optional[Tensor]], count: int) -> tuple[Tensor, int]:  # noqa: UP045
+def joined(parts: Sequence[Tensor], maybe: Sequence[Optional[Tensor]], count: int) -> tuple[Tensor, int]:
     raise NotImplementedError
 
 
@@ -55,7 +55,7 @@ def test_parameters_and_results_follow_from_the_schema() -> None:
 @pytest.mark.parametrize(
     ("reference", "names"), [(scale, ("x", "bias")), (joined, ("parts", "maybe")), (shape, ()), (fill, ())]
 )
-def test_every_tensor_is_differentiable_where_a_result_can_be(reference: Any, names: tuple[str, ...]) -> None:  # noqa: ANN401
+def test_every_tensor_is_differentiable_where_a_result_can_be(reference: Any, names: tuple[str, ...]) -> None:
     assert described(reference, mutates=("x",) if reference is fill else ()).differentiable == names
 
 

@@ -90,7 +90,7 @@ def test_a_photograph_that_is_not_there_is_an_error() -> None:
 def test_without_scikit_image_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  as the real one
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
         if name.startswith("skimage"):
             raise ImportError(name)
         return real(name, *args, **kwargs)
@@ -114,7 +114,7 @@ def test_what_is_yielded_becomes_a_call() -> None:
 
 
 def test_samples_that_are_returned_and_not_yielded_are_refused() -> None:
-    def samples(make: Make) -> Any:  # noqa: ANN401  what is tested
+    def samples(make: Make) -> Any:
         return [(make.randn(2),)]
 
     with pytest.raises(SpecError, match=r"the samples of mine::f must be a generator: write `yield make\.randn"):

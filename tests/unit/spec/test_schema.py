@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence  # noqa: TC003  annotations are evaluated to make a schema
+from collections.abc import Sequence
 from typing import Optional
 
 import pytest
@@ -15,13 +15,13 @@ from opwright.spec.schema import parameters_of, results_of, schema_of, schema_ty
 
 def every_type(
     x: Tensor,
-    maybe: Optional[Tensor],  # noqa: UP045  both spellings must work
+    maybe: Optional[Tensor],
     several: Sequence[Tensor],
     count: int,
     scale: float = 0.5,
     flag: bool = False,
     mode: str = "linear",
-    values: Optional[Sequence[float]] = None,  # noqa: UP045  both spellings must work
+    values: Optional[Sequence[float]] = None,
     dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:
     raise NotImplementedError

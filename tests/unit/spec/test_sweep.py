@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-def described(reference: Callable[..., Any], **options: Any) -> Op:  # noqa: ANN401  any option
+def described(reference: Callable[..., Any], **options: Any) -> Op:
     return opwright.Library("mine").op(**options)(reference)
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence  # noqa: TC003  annotations become a schema
+from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import pytest
@@ -14,7 +14,7 @@ from opwright.errors import SpecError
 from opwright.spec import Make, Op
 
 
-def described(**options: Any) -> Op:  # noqa: ANN401  any option
+def described(**options: Any) -> Op:
     def gated(x: Tensor, y: Tensor) -> Tensor:
         return x.tanh() * y
 
@@ -26,8 +26,8 @@ def gated_with_gate(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def backward(
-    grad_0: Optional[Tensor],  # noqa: UP045  the spelling that infer_schema takes on every Python
-    grad_1: Optional[Tensor],  # noqa: UP045  as above
+    grad_0: Optional[Tensor],
+    grad_1: Optional[Tensor],
     y: Tensor,
     result_1: Tensor,
     wanted: Sequence[bool],
@@ -35,7 +35,7 @@ def backward(
     raise NotImplementedError
 
 
-def raises(message: str) -> Any:  # noqa: ANN401  pytest's context manager
+def raises(message: str) -> Any:
     return pytest.raises(SpecError, match=re.escape(message))
 
 
@@ -96,7 +96,7 @@ def a_list(x: Tensor, y: Tensor) -> tuple[Tensor, list[Tensor]]:
 
 
 @pytest.mark.parametrize("reference", [no_more, a_list])
-def test_other_results_are_refused(reference: Any) -> None:  # noqa: ANN401  any function
+def test_other_results_are_refused(reference: Any) -> None:
     op = described()
     with raises(
         f"mine::{reference.__name__} must return what mine::gated returns, and behind it the tensors that its backward "

@@ -37,7 +37,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
             return
         path, program, cases = made
         code = repro.package(subject, program.case)
-        load = torch._inductor.aoti_load_package  # noqa: SLF001  documented, under this name
+        load = torch._inductor.aoti_load_package
         loaded = steps.do("the package loaded", code, lambda: load(str(path)))
         if loaded is not None:
             for case in cases:

@@ -111,7 +111,7 @@ def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
     try:
         grads = _incoming(subject, trial)
         goal = expected_gradients(subject.op, trial.case.fresh, grads, trial.names)
-    except Exception as error:  # noqa: BLE001  the author's reference, which autograd may not be able to follow
+    except Exception as error:
         if trial.case.claimed and subject.op.gradient is None and set(trial.names) & set(subject.op.differentiable):
             # The gradient is derived from what autograd cannot follow: it would raise for users too.
             wanted = (
@@ -128,7 +128,7 @@ def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
             others = [_gradients(subject, trial, grads)]
         with poisoned(on=False):
             others.append(_gradients(subject, trial, grads))
-    except Exception as error:  # noqa: BLE001  whatever the backward raises
+    except Exception as error:
         if trial.case.claimed:
             kind = Kind.RAISES if crash is Kind.CRASH else crash
             recorder.fail(Failure(kind, trial.step, code, first_line(error), "gradients", detail=str(error)[:2000]))
@@ -171,7 +171,7 @@ def _check_missing(
         recorder.ok()
 
 
-def _fault(found: Any, goal: tuple[Any, Any]) -> Difference | None:  # noqa: ANN401  a tensor, a list, or None
+def _fault(found: Any, goal: tuple[Any, Any]) -> Difference | None:
     own, precise = goal
     if isinstance(own, (list, tuple)):
         given = found if found is not None else [None] * len(own)
@@ -240,7 +240,7 @@ def _check_without_recording(subject: Subject, recorder: Recorder, case: Case) -
             with mode():
                 arguments = pytree.tree_map_only(Tensor, lambda tensor: _leaf(tensor, []), case.fresh())
                 results = subject.call(arguments)
-        except Exception as error:  # noqa: BLE001  whatever it raises
+        except Exception as error:
             recorder.fail(Failure(Kind.RAISES, step, code, first_line(error), "a result", detail=str(error)[:2000]))
             continue
         if any(tensor.requires_grad for tensor in derive.tensors(results)):
@@ -286,7 +286,7 @@ def _check_numerically(subject: Subject, recorder: Recorder) -> None:
         try:
             check(function, tuple(leaves), fast_mode=fast)
             recorder.ok()
-        except Exception as error:  # noqa: BLE001  it raises many kinds
+        except Exception as error:
             recorder.fail(
                 Failure(
                     Kind.WRONG_GRADIENT,
@@ -313,7 +313,7 @@ def _smallest_in_float64(subject: Subject, recorder: Recorder) -> Case | None:
             continue
         try:
             subject.call(in_float64.fresh())
-        except Exception:  # noqa: BLE001, S112  this one is refused; a larger one may not be
+        except Exception:
             continue
         return in_float64
     return None

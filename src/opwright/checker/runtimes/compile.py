@@ -71,7 +71,7 @@ def _check_graph(steps: Steps, group: Sequence[Case]) -> None:
     subject = steps.subject
     made: list[GraphModule] = []
 
-    def keep(graph: GraphModule, _: Any) -> GraphModule:  # noqa: ANN401  the example inputs, in torch's protocol
+    def keep(graph: GraphModule, _: Any) -> GraphModule:
         made.append(graph)
         return graph
 
@@ -115,18 +115,18 @@ def _accepts(steps: Steps, case: Case) -> bool:
         return False
     try:
         steps.subject.call(case.fresh())
-    except Exception:  # noqa: BLE001  whatever a kernel raises is its refusal
+    except Exception:
         return False
     return True
 
 
-def _compiled(subject: Subject, backend: Any) -> Any:  # noqa: ANN401  torch's names and functions
+def _compiled(subject: Subject, backend: Any) -> Any:
     # What was compiled before counts against the number of graphs that one function may have.
-    torch._dynamo.reset()  # noqa: SLF001  documented, under this name
+    torch._dynamo.reset()
     return torch.compile(model.between(subject), fullgraph=True, dynamic=True, backend=backend)
 
 
-def _run(steps: Steps, step: str, case: Case, function: Any) -> bool:  # noqa: ANN401  what torch.compile gives
+def _run(steps: Steps, step: str, case: Case, function: Any) -> bool:
     subject = steps.subject
     # With gradients where there are any: the graph that trains computes the results too.
     arguments = (

@@ -45,7 +45,7 @@ def _check(steps: Steps, case: Case) -> bool:
         return False
     try:
         real = subject.call(case.fresh())
-    except Exception as error:  # noqa: BLE001  a variation may be refused, and eager mode tells the rest
+    except Exception as error:
         if case.family is Family.SAMPLE:
             steps.fail(step, call, error, Kind.RAISES)
         return True
@@ -54,7 +54,7 @@ def _check(steps: Steps, case: Case) -> bool:
     try:
         with mode:
             fake = subject.call(arguments)
-    except Exception as error:  # noqa: BLE001  the author's own code runs here
+    except Exception as error:
         if subject.expected(case).refusal:
             return True  # the reference refuses too: that the kernel does not is for eager mode to tell
         steps.fail(step, call, error, Kind.FAKE_RAISES)
@@ -79,14 +79,14 @@ def _difference(
             kind, got, expected = found
             which = f"result {at} of " if len(real) > 1 else ""
             return kind, f"{which}the fake kernel: {got}", f"{which}the operator: {expected}"
-    given = {tensor.untyped_storage()._cdata for tensor in derive.tensors(arguments)}  # noqa: SLF001  fake tensors have no address
+    given = {tensor.untyped_storage()._cdata for tensor in derive.tensors(arguments)}
     returned = fake[: len(fake) - written]
-    if any(tensor.untyped_storage()._cdata in given for tensor in derive.tensors(returned)):  # noqa: SLF001  likewise
+    if any(tensor.untyped_storage()._cdata in given for tensor in derive.tensors(returned)):
         return Kind.ALIAS, "the fake kernel: a result in the memory of an argument", "the operator: fresh memory"
     return None
 
 
-def _leaf_difference(real: Any, fake: Any) -> tuple[Kind, str, str] | None:  # noqa: ANN401  what operators return
+def _leaf_difference(real: Any, fake: Any) -> tuple[Kind, str, str] | None:
     if not isinstance(real, Tensor) or not isinstance(fake, Tensor):
         # Of a number a fake kernel knows the type; None is what is not there in both.
         same = type(real) is type(fake) and not isinstance(real, Tensor)

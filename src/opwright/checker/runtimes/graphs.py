@@ -62,7 +62,7 @@ def records(subject: Subject, module: torch.jit.ScriptModule) -> bool:
 
 
 def _key(case: Case) -> str:
-    def told(leaf: Any) -> str:  # noqa: ANN401  whatever operators take
+    def told(leaf: Any) -> str:
         if not isinstance(leaf, Tensor):
             return repr(leaf)
         # Other strides are other arithmetic on addresses, which a graph may hold as it was.

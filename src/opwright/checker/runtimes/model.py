@@ -79,7 +79,7 @@ def whole(subject: Subject) -> torch.nn.Module:
     return made
 
 
-def between(subject: Subject) -> Any:  # noqa: ANN401  a function with the operator's own parameters
+def between(subject: Subject) -> Any:
     """A function that calls the operator between two pointwise operations, where its tensors are floating."""
     op = subject.op
     arguments = {
@@ -137,7 +137,7 @@ def tensor_names(arguments: Mapping[str, Any]) -> list[str]:
     return names
 
 
-def outcome(subject: Subject, output: Any, arguments: dict[str, Any]) -> list[Any]:  # noqa: ANN401  what a model gives
+def outcome(subject: Subject, output: Any, arguments: dict[str, Any]) -> list[Any]:
     """What a model returned for `arguments`, as `Subject.judge` takes it: with the arguments themselves."""
     count = len(subject.op.results)
     listed = [output] if count + len(subject.op.mutates) == 1 else list(output)
@@ -164,7 +164,7 @@ def annotation(type_: str) -> str:
     return re.sub("ScalarType|Layout|MemoryFormat", "int", type_).replace("Device", "device").replace("number", "float")
 
 
-def _number(enumerator: Any) -> int:  # noqa: ANN401  of any of PyTorch's enumerations
+def _number(enumerator: Any) -> int:
     # TorchScript knows the numbers, and tells them of what it is given.
     number: int = torch.jit.CompilationUnit("def number(value: int) -> int:\n    return value\n").number(enumerator)
     return number

@@ -67,5 +67,5 @@ def _chosen(subject: Subject) -> int | None:
 def _compile(program: Exported, path: Path) -> Path:
     part = path.with_suffix(".part.pt2")
     with torch.no_grad():
-        torch._inductor.aoti_compile_and_package(program.program, package_path=str(part))  # noqa: SLF001  documented, under this name
+        torch._inductor.aoti_compile_and_package(program.program, package_path=str(part))
     return part.rename(path)

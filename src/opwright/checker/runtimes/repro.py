@@ -132,7 +132,7 @@ def _leaves(subject: Subject, case: Case) -> str:
     return _tupled(leaves)
 
 
-def _sizes(value: Any) -> str:  # noqa: ANN401  a tensor, or a list of them
+def _sizes(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"{{{', '.join(f'{at}: torch.export.Dim.AUTO' for at, size in enumerate(value.shape) if size > 1)}}}"
     return f"[{', '.join(map(_sizes, value))}]" if isinstance(value, (list, tuple)) else "None"

@@ -62,7 +62,7 @@ def _check(steps: Steps, case: Case, scripted: torch.jit.ScriptModule) -> None:
     if has_gradient(steps.subject, case):
 
         def call(arguments: dict[str, Any]) -> list[Any]:
-            return model.outcome(steps.subject, scripted(*arguments.values(), False), arguments)  # noqa: FBT003  the model's own flag, by place
+            return model.outcome(steps.subject, scripted(*arguments.values(), False), arguments)
 
         code = repro.trained(steps.subject, case, repro.script(steps.subject, case))
         check_gradients(steps, f"{case.name}, trained", code, case, call)

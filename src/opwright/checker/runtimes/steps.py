@@ -60,7 +60,7 @@ class Steps:
             return None
         try:
             return action()
-        except Exception as error:  # noqa: BLE001  whatever PyTorch or an operator raises is what is looked for
+        except Exception as error:
             self.fail(step, call, error, self._kind(error, case))
             return None
 
@@ -97,7 +97,7 @@ class Steps:
         if case is not None:
             try:
                 self.subject.call(case.fresh())
-            except Exception:  # noqa: BLE001  that it raises is all that is asked
+            except Exception:
                 return Kind.RAISES
         return Kind.RUNTIME
 

@@ -75,7 +75,7 @@ def _check_mapped(steps: Steps, calls: Sequence[Case], how: str, dims: dict[int,
     in_dims = pytree.tree_unflatten([dims.get(at) for at in range(len(batched))], shape)
     code = _code(subject, calls[0], in_dims)
 
-    def one_call(*values: Any) -> Any:  # noqa: ANN401  the schema decides
+    def one_call(*values: Any) -> Any:
         positional, keywords = subject.op.spread(dict(zip(arguments, values, strict=True)))
         return subject.overload(*positional, **keywords)
 
@@ -96,7 +96,7 @@ def _check_mapped(steps: Steps, calls: Sequence[Case], how: str, dims: dict[int,
             return
 
 
-def _slice(result: Any, dim: int, at: int) -> Any:  # noqa: ANN401  what an operator returns
+def _slice(result: Any, dim: int, at: int) -> Any:
     return pytree.tree_map_only(Tensor, lambda tensor: tensor.select(dim, at), result)
 
 
@@ -111,7 +111,7 @@ def _code(subject: Subject, case: Case, in_dims: dict[str, Any]) -> str:
     return repro.instead(subject, case, written)
 
 
-def _stacked(name: str, dims: Any) -> str:  # noqa: ANN401  of a tensor, or of a list of them
+def _stacked(name: str, dims: Any) -> str:
     if isinstance(dims, (list, tuple)):
         return f"[{', '.join(_stacked(f'{name}[{at}]', dim) for at, dim in enumerate(dims))}]"
     return name if dims is None else f"torch.stack([{name}] * {_BATCH}, {dims})"

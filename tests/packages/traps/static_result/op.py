@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from torch import Tensor  # noqa: TC002  the schema is read from the annotations
+from torch import Tensor
 
 import opwright
 

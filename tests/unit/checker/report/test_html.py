@@ -60,7 +60,7 @@ def test_every_mark_leads_to_what_is_behind_it(report: Report) -> None:
 
 def test_the_marks_are_words_and_the_tables_have_headings(report: Report) -> None:
     outline = Outline(page(report))
-    assert {text.strip() for text in outline.texts["a"]} >= {"ok", "FAIL", "–", "skip"}  # noqa: RUF001  the mark
+    assert {text.strip() for text in outline.texts["a"]} >= {"ok", "FAIL", "–", "skip"}
     assert outline.unscoped == []
     assert " ".join(outline.texts["h1"][0].split()) == "mine failed"
 

@@ -32,9 +32,9 @@ def test_the_matrix_has_a_row_for_each_operator_and_a_column_for_each_runtime(re
     assert shown(report).splitlines()[2:7] == [
         "                                                                         host    host    host",
         "            eager  autograd  compile  vmap  trace  script  export  aoti  linked  script  aoti",
-        "scale  cpu  FAIL   ok        ok       –     FAIL   FAIL    ok      ok    skip    skip    ok",  # noqa: RUF001  the mark
-        "shift  cpu  ok     ok        ok       –     ok     ok      ok      ok    skip    skip    ok",  # noqa: RUF001  the mark
-        "– = not applicable, skip = not run",  # noqa: RUF001  the mark
+        "scale  cpu  FAIL   ok        ok       –     FAIL   FAIL    ok      ok    skip    skip    ok",
+        "shift  cpu  ok     ok        ok       –     ok     ok      ok      ok    skip    skip    ok",
+        "– = not applicable, skip = not run",
     ]
 
 
@@ -46,7 +46,7 @@ def test_no_width_breaks_the_matrix(report: Report, width: int, op: str) -> None
     )
     matrix = plain(shown(named, width, terminal=True)).split("\n\nFAIL")[0].splitlines()[2:-1]
     marks = " ".join(line.partition("cpu ")[2] for line in matrix if "cpu " in line).split()
-    assert marks == ["FAIL", "ok", "ok", "–", "FAIL", "FAIL", "ok", "ok", "skip", "skip", "ok"]  # noqa: RUF001  the mark
+    assert marks == ["FAIL", "ok", "ok", "–", "FAIL", "FAIL", "ok", "ok", "skip", "skip", "ok"]
     assert all(len(line) <= max(width, len(op)) for line in matrix)
 
 

@@ -29,15 +29,15 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeated_calls, "_SECONDS", 0.1)
 
 
-def cell(subject: Subject, runtime: Any, *died_of: str) -> Cell:  # noqa: ANN401  a module
+def cell(subject: Subject, runtime: Any, *died_of: str) -> Cell:
     assert runtime.why_not(subject) == ""
-    recorder = Recorder("f", runtime.NAME, "cpu", lambda event: None, frozenset(died_of))  # noqa: ARG005  not looked at
+    recorder = Recorder("f", runtime.NAME, "cpu", lambda event: None, frozenset(died_of))
     runtime.run(subject, recorder)
     return recorder.cell()
 
 
 @pytest.mark.parametrize("runtime", [eager, autograd])
-def test_a_right_operator_passes(make_subject: MakeSubject, runtime: Any) -> None:  # noqa: ANN401  a module
+def test_a_right_operator_passes(make_subject: MakeSubject, runtime: Any) -> None:
     passed = cell(make_subject(RIGHT + SAMPLES, quick=True), runtime)
     assert passed.failures == ()
     assert passed.cases > 5
@@ -70,7 +70,7 @@ def test_a_case_of_which_a_process_died_is_left_out_and_the_others_are_not(make_
 
 
 def test_why_there_is_no_large_call_is_noted(make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opwright.checker.large.bytes_free", lambda device: 0)  # noqa: ARG005  as it is called
+    monkeypatch.setattr("opwright.checker.large.bytes_free", lambda device: 0)
     noted = cell(make_subject(RIGHT + SAMPLES, quick=True, large=True), eager)
     assert noted.status == "passed"
     assert noted.reason.startswith(
