@@ -26,6 +26,7 @@ from opwright.loader.bridge import build_bridge
 from opwright.spec import Library, library_at
 from opwright.spec.select import chosen
 from opwright.toolchain.devices import DEVICES, devices_of
+from opwright.toolchain.fork_server import PLAIN, fork_server
 from opwright.toolchain.machine import this_machine
 from opwright.toolchain.pytorch import find_pytorch
 
@@ -42,6 +43,11 @@ QUICK = ("eager", "autograd", "compile", "vmap", "trace", "script")
 _LANES = (("eager", "autograd", "vmap", "trace", "script"), ("compile",), RUNTIMES[6:])
 # How long a step of each may take: what compiles may take its time.
 _STEP_LIMITS_S = (300.0, 900.0, 900.0)
+# What the processes of the cells import. Inductor is not among it: it starts threads.
+PREPARED = (
+    *("opwright.checker.worker", "torch.testing._internal.optests"),
+    *(f"opwright.checker.runtimes.{name.replace('-', '_')}" for name in RUNTIMES),
+)
 
 
 class _Nobody:
@@ -101,10 +107,10 @@ def check(
     found: list[Cell] = []
     failures: list[Failure] = []
     try:
-        built = _build(described, watched)
         options = Options(seed=seed, quick=quick, large=large, alone="thread" in watched)
-        with tempfile.TemporaryDirectory(prefix="opwright-check-") as work:
-            ran = _run(described, built, cells, options, watched, Path(work), progress or _Nobody())
+        with _python(cells, watched) as python, tempfile.TemporaryDirectory(prefix="opwright-check-") as work:
+            built = _build(described, watched)
+            ran = _run(described, built, cells, options, watched, Path(work), progress or _Nobody(), python)
             found = [_without(work, cell) for cell in ran]
     except BuildError as error:
         kind = Kind.SIGNATURE if "the schema and the kernel differ" in str(error) else Kind.BUILD
@@ -139,6 +145,15 @@ def _cells(
     return [(op, runtime, device) for op in chosen_ops for device in chosen_devices for runtime in chosen_runtimes]
 
 
+def _python(
+    cells: list[tuple[str, str, str]], sanitize: tuple[str, ...]
+) -> contextlib.AbstractContextManager[tuple[str, ...]]:
+    """What starts the processes of the cells: PyTorch is imported once for all of them, beside the build."""
+    if sanitize or any(device != "cpu" for _, _, device in cells):
+        return contextlib.nullcontext(PLAIN)  # neither a sanitizer nor CUDA survives a fork
+    return fork_server(PREPARED)
+
+
 def _build(library: Library, sanitize: tuple[str, ...]) -> Path | None:
     """Build the library, instrumented if asked; None where it has no native source."""
     library.schemas()  # an annotation that makes no schema is told before anything else
@@ -164,6 +179,7 @@ def _run(
     sanitize: tuple[str, ...],
     work: Path,
     watcher: Watcher,
+    python: Sequence[str],
 ) -> list[Cell]:
     """Run the cells, several processes side by side, and give them in the order asked for."""
     watcher.start(cells)
@@ -195,7 +211,7 @@ def _run(
                 work=str(folder),
                 step_limit_s=_STEP_LIMITS_S[lane],
             )
-            futures.append(pool.submit(run_job, job, "job", environment, watcher))
+            futures.append(pool.submit(run_job, job, "job", environment, watcher, python))
         for future in futures:
             done += future.result()
     order = {(f"{library.namespace}::{op}", runtime, device): at for at, (op, runtime, device) in enumerate(cells)}
