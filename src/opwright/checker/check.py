@@ -24,7 +24,7 @@ from opwright.checker.worker import Job
 from opwright.errors import BuildError, LoadError, SpecError
 from opwright.loader.bridge import build_bridge
 from opwright.spec import Library, library_at
-from opwright.spec.select import chosen
+from opwright.spec.select import select_names
 from opwright.toolchain.devices import DEVICES, devices_of
 from opwright.toolchain.machine import this_machine
 from opwright.toolchain.pytorch import find_pytorch
@@ -133,9 +133,9 @@ def _cells(
     if not library.ops:
         msg = f"library {library.namespace!r} describes no operators: decorate a function in op.py with @library.op"
         raise SpecError(msg)
-    chosen_ops = chosen(ops, list(library.ops), "operator", f"{library.namespace}::")
-    chosen_runtimes = chosen(runtimes, RUNTIMES, "runtime")
-    chosen_devices = chosen(devices, DEVICES, "device") if devices else devices_of(library)
+    chosen_ops = select_names(ops, list(library.ops), "operator", f"{library.namespace}::")
+    chosen_runtimes = select_names(runtimes, RUNTIMES, "runtime")
+    chosen_devices = select_names(devices, DEVICES, "device") if devices else devices_of(library)
     return [(op, runtime, device) for op in chosen_ops for device in chosen_devices for runtime in chosen_runtimes]
 
 

@@ -92,12 +92,12 @@ class Subject:
 
     def outcome(self, results: Any, arguments: dict[str, Any]) -> list[Any]:
         """The results of a call in one list, with the arguments that the operator writes to after them."""
-        return expected.outcome(self.op, results, arguments)
+        return expected.call_results(self.op, results, arguments)
 
     def expected(self, case: Case) -> Expected:
         """What the case should give: results and how far from them is right, or a refusal."""
         if case.name not in self._expected:
-            self._expected[case.name] = expected.expected(self.op, case.fresh)
+            self._expected[case.name] = expected.expected_results(self.op, case.fresh)
         return self._expected[case.name]
 
     def forget(self, case: Case) -> None:

@@ -107,14 +107,14 @@ def _show(shipped: Shipped) -> None:
     """The files with their sizes, and how far the outputs lay from the model's own after each transform."""
     from rich.table import Table
 
-    from opwright.report.format import of_bytes
+    from opwright.report.format import format_bytes
 
     console = stdout()
     files = Table(box=None, pad_edge=False, header_style="dim")
     files.add_column("file")
     files.add_column("size", justify="right")
     for name, facts in shipped.manifest.files.items():
-        files.add_row(name, of_bytes(facts.bytes))
+        files.add_row(name, format_bytes(facts.bytes))
     console.print(files)
     console.print()
     steps = Table(box=None, pad_edge=False, header_style="dim")

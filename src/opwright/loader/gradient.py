@@ -181,7 +181,7 @@ def _native(
 ) -> Sequence[Any]:
     known = {**dict(zip(gradient.result_names, pytree.tree_leaves(output), strict=True)), **arguments}
     call = _overload(gradient.op)
-    said = [list(wanted)] if gradient.wanted_is_said else []
+    said = [list(wanted)] if gradient.takes_wanted else []
     found = call(*grads, *(known[name] for name in gradient.saves), *said)
     return found if len(gradient.forward.differentiable) > 1 else [found]
 

@@ -16,14 +16,14 @@ _BELOW_AUTOGRAD = torch._C._after_autograd_keyset
 _BELOW_IN_PLACE = torch._C._after_ADInplaceOrView_keyset
 
 
-def register_writes(op: Op, kept: torch.library.Library) -> None:
+def register_mutation(op: Op, kept: torch.library.Library) -> None:
     """Let autograd see that `op` writes to its arguments.
 
     What requires a gradient may not be written to, since the write has no derivative. And each write counts as a new
     version, so that a backward that saved the old one is refused.
     """
     overload = getattr(getattr(torch.ops, op.library.namespace), op.name).default
-    places = {parameter.name: at for at, parameter in enumerate(op.parameters) if parameter.written}
+    places = {parameter.name: at for at, parameter in enumerate(op.parameters) if parameter.mutated}
 
     def written(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
         for name, at in places.items():

@@ -9,7 +9,7 @@ import torch
 from opwright.errors import LoadError
 from opwright.loader import bridge
 from opwright.loader.gradient import COMPOSITES, register_composite, register_gradient
-from opwright.loader.mutation import register_writes
+from opwright.loader.mutation import register_mutation
 from opwright.loader.shared_object import check_free
 from opwright.spec import derive
 
@@ -73,7 +73,7 @@ def _register(op: Op, kept: torch.library.Library, *, has_native_gradient: bool)
     if op.hand_written_vmap is not None:
         torch.library.register_vmap(name, op.hand_written_vmap, lib=kept)
     if op.mutates:
-        register_writes(op, kept)
+        register_mutation(op, kept)
     elif not op.differentiable:
         # Said, not left to PyTorch's default, which warns when a gradient is asked for.
         kept.impl(op.name, torch.library.fallthrough_kernel, "Autograd")

@@ -31,7 +31,7 @@ class Backward:
     saves: tuple[str, ...]
 
     @property
-    def wanted_is_said(self) -> bool:
+    def takes_wanted(self) -> bool:
         """Whether the backward operator is told which gradients are wanted."""
         return len(self.forward.differentiable) > 1
 

@@ -201,7 +201,7 @@ def backward_samples(forward: Op, make: Make) -> Iterator[Sample]:
             for result in results
         ]
         wanted = [any(map(has_gradient, tensors(arguments[name]))) for name in forward.differentiable]
-        said = [wanted] if gradient.wanted_is_said else []
+        said = [wanted] if gradient.takes_wanted else []
         yield Sample((*grads, *(known[name] for name in gradient.saves), *said))
 
 

@@ -56,7 +56,7 @@ class Expected:
         return None
 
 
-def expected(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
+def expected_results(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
     """What a call of `op` should give.
 
     Args:
@@ -67,13 +67,13 @@ def expected(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
         arguments = fresh()
         large = any(tensor.nbytes > _LARGE_BYTES for tensor in derive.tensors(arguments))
         positional, keywords = op.spread(arguments)
-        own = outcome(op, op.reference(*positional, **keywords), arguments)
+        own = call_results(op, op.reference(*positional, **keywords), arguments)
     except Exception as error:  # noqa: BLE001  the author's own code: whatever it raises is its refusal
         return Expected(refusal=first_line(error))
     if large:
         return Expected(own=tuple(_kept(own)), precise=tuple(_kept(own)))
     try:
-        precise = outcome(op, *derive.oracle(op, fresh()))
+        precise = call_results(op, *derive.oracle(op, fresh()))
     except Exception as error:  # noqa: BLE001  a reference that does not take float64, and speaks for itself in its own dtype
         if op.hand_written_oracle is not None:
             return Expected(refusal=first_line(error))
@@ -111,7 +111,7 @@ def expected_gradients(
     return {name: (own[name], precise[name]) for name in names}
 
 
-def outcome(op: Op, results: Any, arguments: Mapping[str, Any]) -> list[Any]:
+def call_results(op: Op, results: Any, arguments: Mapping[str, Any]) -> list[Any]:
     """The results of a call of `op` in one list, with the arguments that it writes to after them."""
     listed = list(results) if isinstance(results, tuple) else [results]
     returned = listed if op.results else []

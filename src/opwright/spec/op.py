@@ -7,9 +7,9 @@ import inspect
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from opwright.errors import SpecError
-from opwright.spec.samples import Make, Sample, SampleFunction, drawn
+from opwright.spec.samples import Make, Sample, SampleFunction, draw_samples
 from opwright.spec.schema import Parameter, parameters_of, results_of, schema_of
-from opwright.spec.sweep import Floor, FloorDirection, Size, check_words, described_floor, drawn_sizes
+from opwright.spec.sweep import Floor, FloorDirection, Size, check_floor, draw_sizes, make_floor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -225,10 +225,10 @@ class Op:
         Raises:
             SpecError: it has no words, or takes other parameters.
         """
-        check_words(self, what, direction)
+        check_floor(self, what, direction)
 
         def keep(function: F) -> F:
-            self.floors[direction] = described_floor(self, what, function)
+            self.floors[direction] = make_floor(self, what, function)
             return function
 
         return keep
@@ -333,7 +333,7 @@ class Op:
                 f"@{self.name}.samples\ndef _(make):\n    yield make.randn(16, 33), ..."
             )
             raise SpecError(msg)
-        return drawn(self._samples, make, self.qualified_name)
+        return draw_samples(self._samples, make, self.qualified_name)
 
     @property
     def has_sweep(self) -> bool:
@@ -348,7 +348,7 @@ class Op:
         """
         if self._sweep is None:
             return (Size(f"sample {number}", sample) for number, sample in enumerate(self.draw(make), 1))
-        return drawn_sizes(self._sweep, make, self.qualified_name)
+        return draw_sizes(self._sweep, make, self.qualified_name)
 
     @property
     def timed_gradients(self) -> tuple[str, ...]:

@@ -138,7 +138,7 @@ class Make:
 SampleFunction = Callable[[Make], Iterator[Any]]
 
 
-def drawn(function: SampleFunction, make: Make, op: str) -> Iterator[Sample]:
+def draw_samples(function: SampleFunction, make: Make, op: str) -> Iterator[Sample]:
     """The samples that `function` makes with `make`.
 
     Raises:

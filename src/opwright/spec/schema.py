@@ -20,13 +20,13 @@ class Parameter:
         name: its name.
         type: its type as TorchScript annotates it: `Tensor`, `Optional[Tensor]`, `List[int]`, `ScalarType`.
         keyword_only: whether it stands behind a `*`.
-        written: whether the operator writes to it.
+        mutated: whether the operator mutates it.
     """
 
     name: str
     type: str
     keyword_only: bool = False
-    written: bool = False
+    mutated: bool = False
 
     @property
     def holds_tensors(self) -> bool:

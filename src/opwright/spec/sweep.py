@@ -42,7 +42,7 @@ class Floor:
     function: Callable[..., Any]
 
 
-def drawn_sizes(function: SampleFunction, make: Make, op: str) -> Iterator[Size]:
+def draw_sizes(function: SampleFunction, make: Make, op: str) -> Iterator[Size]:
     """The sizes that the sweep `function` of the operator `op` makes with `make`.
 
     Raises:
@@ -70,7 +70,7 @@ def drawn_sizes(function: SampleFunction, make: Make, op: str) -> Iterator[Size]
 _EXAMPLE = 'write `yield "1024 x 1024", (make.randn(1024, 1024), 2.5)` for each size'
 
 
-def check_words(op: Op, what: object, direction: str) -> None:
+def check_floor(op: Op, what: object, direction: str) -> None:
     """Refuse a floor without words, or one of an unknown direction.
 
     Raises:
@@ -85,7 +85,7 @@ def check_words(op: Op, what: object, direction: str) -> None:
         raise SpecError(msg)
 
 
-def described_floor(op: Op, what: str, function: Callable[..., Any]) -> Floor:
+def make_floor(op: Op, what: str, function: Callable[..., Any]) -> Floor:
     """What `Op.floor` keeps.
 
     Raises:

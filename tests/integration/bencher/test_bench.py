@@ -76,7 +76,7 @@ def test_what_is_right_ends_with_0_and_a_mistyped_name_with_that_of_op_py() -> N
     ]
     wrong = bench(TIMED, "--op", "mexed")
     assert wrong.returncode == 3
-    assert "error: there is no operator 'mexed': expected some of mixed, shifted" in wrong.stderr
+    assert "error: unknown operator 'mexed': expected one of mixed, shifted" in wrong.stderr
 
 
 @pytest.mark.needs("cuda")

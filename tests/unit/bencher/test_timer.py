@@ -69,7 +69,7 @@ def test_a_block_lasts_long_enough_for_the_clock() -> None:
     assert timings["nothing"].calls > 100 * timings["work"].calls
 
 
-def test_what_is_prepared_is_used_once_and_not_timed() -> None:
+def test_a_prepared_state_is_used_once_and_not_timed() -> None:
     given: list[int] = []
     used: Counter[int] = Counter()
 
@@ -88,7 +88,7 @@ def test_what_is_prepared_is_used_once_and_not_timed() -> None:
     assert timing.median < 0.005
 
 
-def test_no_garbage_is_collected_while_the_clock_runs() -> None:
+def test_no_garbage_is_collected_during_the_measured_time() -> None:
     seen: set[bool] = set()
     between: set[bool] = set()
 
@@ -105,12 +105,12 @@ def test_no_rows_take_no_time() -> None:
     assert measure({}) == {}
 
 
-def test_the_cpu_is_timed_by_the_clock_on_the_wall() -> None:
+def test_the_cpu_is_timed_by_wall_clock_time() -> None:
     assert clock_of("cpu").seconds(lambda: time.sleep(0.01)) >= 0.01
 
 
 @pytest.mark.needs("cuda")
-def test_the_gpu_is_timed_by_its_own_events() -> None:
+def test_the_gpu_is_timed_by_cuda_events() -> None:
     few, many = (torch.ones(2**size, device="cuda") for size in (10, 28))
     rows = {"few": lambda: few.add_(1), "many": lambda: many.add_(1)}
     timings = measure(rows, rule=RoundsRule(10), device="cuda")

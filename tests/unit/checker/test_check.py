@@ -56,12 +56,12 @@ def library(describe: Describe) -> Library:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"ops": ["left"]}, "there is no operator 'left': expected some of right, refuses, empty"),
+        ({"ops": ["left"]}, "unknown operator 'left': expected one of right, refuses, empty"),
         (
             {"runtimes": ["eagre"]},
-            "there is no runtime 'eagre': expected some of eager, autograd, compile, ",
+            "unknown runtime 'eagre': expected one of eager, autograd, compile, ",
         ),
-        ({"devices": ["tpu"]}, "there is no device 'tpu': expected some of cpu, cuda"),
+        ({"devices": ["tpu"]}, "unknown device 'tpu': expected one of cpu, cuda"),
     ],
 )
 def test_an_unknown_name_is_told_with_those_that_are_known(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opwright.report.format import duration, of_bytes, of_seconds, printable, three_figures
+from opwright.report.format import duration, format_bytes, format_seconds, printable, three_figures
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from opwright.report.format import duration, of_bytes, of_seconds, printable, th
     ],
 )
 def test_a_measured_time_has_three_figures(seconds: float, words: str) -> None:
-    assert of_seconds(seconds) == words
+    assert format_seconds(seconds) == words
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_measured_time_has_three_figures(seconds: float, words: str) -> None:
     [(0, "0 B"), (812, "812 B"), (1023, "1023 B"), (1536, "1.50 KiB"), (2**20, "1.00 MiB"), (3 * 2**33, "24.0 GiB")],
 )
 def test_bytes_are_counted_in_powers_of_1024(count: int, words: str) -> None:
-    assert of_bytes(count) == words
+    assert format_bytes(count) == words
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_figure_is_never_a_power_of_ten(number: float, words: str) -> None:
 @given(st.floats(1e-9, 1e4))
 def test_no_figure_is_farther_off_than_its_last_place(number: float) -> None:
     assert float(three_figures(number)) == pytest.approx(number, rel=5.01e-3)
-    value, unit = of_seconds(number).split()
+    value, unit = format_seconds(number).split()
     size = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1}[unit]
     assert float(value) * size == pytest.approx(number, rel=5.01e-3)
     assert unit == "s" or float(value) < 1000

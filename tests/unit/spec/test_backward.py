@@ -111,7 +111,7 @@ def test_less_is_saved_where_the_author_writes_the_reference() -> None:
     assert forward.gradient.op is scale_backward
     assert forward.gradient.saves == ("result", "factor")
     assert forward.gradient.result_names == ["result"]
-    assert not forward.gradient.wanted_is_said
+    assert not forward.gradient.takes_wanted
     assert scale_backward.schema == "scale_backward(Tensor grad, Tensor result, float factor) -> Tensor"
     assert scale_backward.has_own_reference
     assert scale_backward(torch.ones(2), torch.ones(2), 3.0).tolist() == [3, 3]

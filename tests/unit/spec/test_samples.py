@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opwright.errors import SpecError, ToolchainError
-from opwright.spec.samples import Make, Sample, drawn
+from opwright.spec.samples import Make, Sample, draw_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +108,7 @@ def test_what_is_yielded_becomes_a_call() -> None:
         yield ()
         yield make.call(1, x=2)
 
-    assert list(drawn(samples, Make(), "mine::f")) == [
+    assert list(draw_samples(samples, Make(), "mine::f")) == [
         *(Sample((1,)), Sample((1, 2)), Sample(([1, 2],)), Sample(), Sample((1,), {"x": 2})),
     ]
 
@@ -118,4 +118,4 @@ def test_samples_that_are_returned_and_not_yielded_are_refused() -> None:
         return [(make.randn(2),)]
 
     with pytest.raises(SpecError, match=r"the samples of mine::f must be a generator: write `yield make\.randn"):
-        list(drawn(samples, Make(), "mine::f"))
+        list(draw_samples(samples, Make(), "mine::f"))

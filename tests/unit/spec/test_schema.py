@@ -87,7 +87,7 @@ def test_a_default_without_a_schema_form_says_which_there_are() -> None:
 def test_parameters_are_read_back_from_a_schema() -> None:
     schema = "f(Tensor(a0!) x, Tensor?[] y, SymInt[]? n=None, *, ScalarType? dtype=None, bool flag=False) -> ()"
     assert [
-        (one.name, one.type, one.schema_type, one.keyword_only, one.written, one.holds_tensors)
+        (one.name, one.type, one.schema_type, one.keyword_only, one.mutated, one.holds_tensors)
         for one in parameters_of(schema)
     ] == [
         ("x", "Tensor", "Tensor", False, True, True),

@@ -84,7 +84,7 @@ def between(subject: Subject) -> Any:
     op = subject.op
     arguments = {
         parameter.name: f"beside({parameter.name})"
-        if "Tensor" in parameter.type and not parameter.written
+        if "Tensor" in parameter.type and not parameter.mutated
         else parameter.name
         for parameter in op.parameters
     }

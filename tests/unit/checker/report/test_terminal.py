@@ -113,10 +113,10 @@ def test_sentences_are_broken_on_a_terminal_and_stay_whole_elsewhere(report: Rep
 def test_a_long_detail_loses_its_middle_and_says_where_it_is(report_of: Callable[..., Report]) -> None:
     detail = "\n".join(f"frame {number}" for number in range(50))
     text = shown(report_of(Failure(Kind.SANITIZER, got="x" * 5000, detail=detail)))
-    assert "frame 13\n                [32 lines are left out here; --json and --html have them]\n" in text
+    assert "frame 13\n                [32 lines omitted; see --json or --html]\n" in text
     assert "frame 46" in text
     assert "frame 30" not in text
-    assert "x [4000 more characters; --json and --html have them]" in text
+    assert "x [4000 more characters; see --json or --html]" in text
 
 
 def test_reasons_are_said_once_for_all_cells_that_share_them(report: Report) -> None:
