@@ -74,6 +74,11 @@ def bench(
     from opwright.bencher.report.progress import BenchProgress
     from opwright.bencher.report.terminal import show
 
+    if html is not None:
+        # Imported here, since only a page needs matplotlib, and checked before anything is timed.
+        from opwright.bencher.report.html import check_plots, page
+
+        check_plots()
     with BenchProgress(path.resolve().name, stderr(), verbose=verbose) as progress:
         report = bench_library(
             path,
@@ -93,9 +98,6 @@ def bench(
     if json != "-":
         show(report, stdout())
     if html is not None:
-        # Imported here: what draws the page's pictures is wanted by few.
-        from opwright.bencher.report.html import page
-
         write_text("--html", str(html), page(report))
     if json is not None:
         write_json(json, report.to_json())

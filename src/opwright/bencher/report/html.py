@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.bencher.report import digest
-from opwright.bencher.report.plots import plot
+from opwright.errors import ToolchainError
 from opwright.report.format import duration, format_bytes, format_seconds
 from opwright.report.page import render_page
 
@@ -16,8 +17,31 @@ if TYPE_CHECKING:
 _TEMPLATE = Path(__file__).with_name("bench.html.jinja")
 
 
+def check_plots() -> None:
+    """Check that the plots of a page can be drawn; call it before a bench that takes minutes.
+
+    Raises:
+        ToolchainError: matplotlib, which the extra `plots` installs, cannot be imported.
+    """
+    try:
+        importlib.import_module("matplotlib")
+    except ImportError as error:
+        msg = (
+            f"the page of a bench has plots, which need matplotlib, and it cannot be imported ({error}): "
+            'install it with pip install "opwright[plots]", or leave --html out'
+        )
+        raise ToolchainError(msg) from error
+
+
 def page(report: Report) -> str:
-    """Returns the report as an HTML page: no other file, no network, nothing that is not escaped."""
+    """The report as an HTML page: one file, without references to others, with all text escaped.
+
+    Raises:
+        ToolchainError: matplotlib cannot be imported.
+    """
+    check_plots()
+    from opwright.bencher.report.plots import plot
+
     groups = digest.groups(report)
     plots = [
         plot(group, f"plot-{number}") if any(cell.timing("reference") for cell in group.cells) else ""

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
@@ -10,8 +13,11 @@ import pytest
 from opwright.bencher.report.digest import groups
 from opwright.bencher.report.html import page
 from opwright.bencher.report.plots import plot
+from opwright.errors import ToolchainError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from opwright.bencher.result import Report
 
 
@@ -129,3 +135,52 @@ def test_the_page_shows_reasons_and_notes(text: str) -> None:
 
 def test_a_report_without_times_has_no_plots(report: Report) -> None:
     assert "<svg" not in page(dataclasses.replace(report, cells=()))
+
+
+# The program `opwright` on a machine without matplotlib.
+WITHOUT_MATPLOTLIB = """
+import sys
+sys.modules["matplotlib"] = None
+from opwright.cli import main
+main()
+"""
+LIBRARY = """
+import opwright
+from torch import Tensor
+
+library = opwright.Library("doubled")
+
+@library.op
+def double(x: Tensor) -> Tensor:
+    return x * 2
+
+@double.samples
+def _(make):
+    yield (make.randn(8),)
+"""
+
+
+def bench_without_matplotlib(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_MATPLOTLIB, "bench", *map(str, arguments)],
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_without_matplotlib_a_page_is_refused_before_the_bench_starts(tmp_path: Path) -> None:
+    # The folder does not exist, which the bench itself would report.
+    ended = bench_without_matplotlib(tmp_path / "none", "--html", tmp_path / "page.html")
+    assert ended.returncode == ToolchainError.exit_code, ended.stderr
+    assert "the page of a bench has plots, which need matplotlib, and it cannot be imported" in ended.stderr
+    assert 'install it with pip install "opwright[plots]", or leave --html out' in ended.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_without_matplotlib_a_bench_without_a_page_runs(tmp_path: Path) -> None:
+    (tmp_path / "op.py").write_text(LIBRARY)
+    ended = bench_without_matplotlib(tmp_path, "--no-compile", "--rounds", "2", "--direction", "forward")
+    assert ended.returncode == 0, ended.stderr
+    assert "doubled: 3 rows timed in 1 cell" in ended.stdout
