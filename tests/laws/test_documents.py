@@ -34,6 +34,27 @@ def test_the_page_on_runtimes_lists_every_runtime_in_order() -> None:
     assert f"only the {COUNTS[len(QUICK)]} runtimes that compile nothing" in PAGE
 
 
+def glossary() -> dict[str, str]:
+    page = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| ([^|]+?) \| ([^|]+?) \|$", page.split("|---|---|\n")[1], flags=re.MULTILINE))
+
+
+def test_the_glossary_explains_each_term_once_in_two_sentences_at_most() -> None:
+    page = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    terms = re.findall(r"^\| ([^|]+?) \|", page.split("|---|---|\n")[1], flags=re.MULTILINE)
+    assert {"golden", "runtime", "training form"} <= set(terms)
+    assert terms == sorted(set(terms))
+    assert {term: text for term, text in glossary().items() if len(re.findall(r"\.(?= |$)", text)) > 2} == {}
+
+
+def test_every_term_of_the_glossary_is_used() -> None:
+    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name != "glossary.md"]
+    sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in {".py", ".h", ".cpp"}]
+    words = " ".join(path.read_text(encoding="utf-8") for path in (*pages, *sources)).lower().replace("_", " ")
+    used = {term for term in (*glossary(), "no such term") if re.search(rf"\b{term}", " ".join(words.split()))}
+    assert used == set(glossary())
+
+
 @pytest.mark.parametrize("kind", Kind)
 def test_the_page_on_runtimes_says_once_what_a_kind_of_failure_means(kind: Kind) -> None:
     assert first_cells("## What a failure's kind means").count(kind.value) == 1
