@@ -165,7 +165,7 @@ def _(make):
 def test_an_oracle_that_gives_another_shape_is_told(make_subject: MakeSubject) -> None:
     subject = make_subject(f"{ORACLE}\n@shown.oracle\ndef _(x):\n    return x[:1]")
     told = subject.expected(subject.samples[0]).refusal
-    assert told == "the oracle gives shapes [(1,)], the reference [(16,)]: they have to agree"
+    assert told == "the oracle returns shapes [(1,)], the reference [(16,)]: they must be equal"
 
 
 def test_an_oracle_that_raises_is_told(make_subject: MakeSubject) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from torch._ops import _OpNamespace as Ops
 
 
-def test_what_a_backward_saved_may_not_be_written_to(ops: Ops) -> None:
+def test_a_mutated_tensor_that_a_backward_saved_is_an_error(ops: Ops) -> None:
     x = torch.ones(3, requires_grad=True)
     inner = x * 2
     result = inner.sin()  # saves inner
@@ -21,7 +21,7 @@ def test_what_a_backward_saved_may_not_be_written_to(ops: Ops) -> None:
         result.sum().backward()
 
 
-def test_a_write_that_nobody_minds_goes_through(ops: Ops) -> None:
+def test_a_mutation_of_an_unused_tensor_is_allowed(ops: Ops) -> None:
     x, y = torch.ones(3), torch.ones(3, requires_grad=True)
     version = x._version
     ops.add_into(x, y)
@@ -31,29 +31,29 @@ def test_a_write_that_nobody_minds_goes_through(ops: Ops) -> None:
 
 
 @pytest.mark.parametrize(("leaf", "kind"), [(True, "a leaf that requires grad"), (False, "part of a graph")])
-def test_what_requires_grad_may_not_be_written_to(ops: Ops, leaf: bool, kind: str) -> None:
+def test_a_tensor_that_requires_grad_may_not_be_mutated(ops: Ops, leaf: bool, kind: str) -> None:
     x = torch.ones(3, requires_grad=True)
     target = x if leaf else x * 1
-    with pytest.raises(RuntimeError, match=rf"::add_into writes to x, which is {kind}.* call it under torch.no_grad"):
+    with pytest.raises(RuntimeError, match=rf"::add_into mutates x, which is {kind}.* call it under torch.no_grad"):
         ops.add_into(target, torch.ones(3))
     assert target.tolist() == [1, 1, 1]
 
 
-def test_without_gradients_even_a_leaf_is_written_to(ops: Ops) -> None:
+def test_under_no_grad_a_leaf_may_be_mutated(ops: Ops) -> None:
     x = torch.ones(3, requires_grad=True)
     with torch.no_grad():
         ops.add_into(x, torch.ones(3))
     assert x.tolist() == [2, 2, 2]
 
 
-def test_inference_mode_counts_nothing_and_writes(ops: Ops) -> None:
+def test_in_inference_mode_a_tensor_without_a_version_is_mutated(ops: Ops) -> None:
     with torch.inference_mode():
         x = torch.ones(3)
         ops.add_into(x, x.clone())
         assert x.tolist() == [2, 2, 2]
 
 
-def test_a_compiled_function_writes_too(ops: Ops) -> None:
+def test_a_compiled_function_mutates_too(ops: Ops) -> None:
     def step(x: torch.Tensor) -> torch.Tensor:
         ops.add_into(x, x.clone())
         return x * 2
