@@ -19,8 +19,8 @@ _BELOW_IN_PLACE = torch._C._after_ADInplaceOrView_keyset
 def register_mutation(op: Op, kept: torch.library.Library) -> None:
     """Register the mutated arguments of `op` with autograd.
 
-    An argument that requires grad may not be mutated, since the mutation has no derivative. Each mutation increments the
-    tensor's version, so that PyTorch refuses a backward that saved the previous one.
+    An argument that requires grad may not be mutated, since the mutation has no derivative. Each mutation
+    increments the version of the tensor, so that PyTorch refuses a backward that saved the previous one.
     """
     overload = getattr(getattr(torch.ops, op.library.namespace), op.name).default
     places = {parameter.name: at for at, parameter in enumerate(op.parameters) if parameter.mutated}
