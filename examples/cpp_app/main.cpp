@@ -109,7 +109,7 @@ void must_be_a_file(const std::string& what, const std::string& path) {
 }
 
 // Why PyTorch rejected the operators of a library that was built with opwright; null if it did not.
-void must_have_registered(void* library, const std::string& path) {
+void require_registered(void* library, const std::string& path) {
     using LoadError = const char*();
     auto* load_error = reinterpret_cast<LoadError*>(dlsym(library, "opwright_load_error"));
     const char* message = load_error ? load_error() : nullptr;
@@ -117,7 +117,7 @@ void must_have_registered(void* library, const std::string& path) {
 }
 
 // Linked libraries registered their operators before `main`.
-void linked_libraries_must_have_registered() {
+void require_linked_libraries_registered() {
     std::vector<std::string> paths;
     dl_iterate_phdr(
         [](dl_phdr_info* object, size_t, void* found) {
@@ -127,7 +127,7 @@ void linked_libraries_must_have_registered() {
         &paths);
     for (const std::string& path : paths) {
         if (path.empty()) continue;  // the program itself
-        if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD)) must_have_registered(library, path);
+        if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD)) require_registered(library, path);
     }
 }
 
@@ -181,7 +181,7 @@ void open_library(const std::string& path) {
     show_stderr();
     std::set_terminate(terminate);
     if (!library) throw Failure(library_does_not_load, "library " + path + " does not load: " + dlerror());
-    must_have_registered(library, path);  // never closed: its operators are in use until the end
+    require_registered(library, path);  // never closed: its operators are in use until the end
 }
 
 torch::jit::Module load_model(const std::string& path) {
@@ -297,7 +297,7 @@ void print(const torch::IValue& output) {
 int main(int argc, char** argv) {
     try {
         const Options options = parse(argc, argv);
-        linked_libraries_must_have_registered();
+        require_linked_libraries_registered();
         for (const std::string& path : options.libraries) open_library(path);
         const torch::NoGradGuard no_grad;
         torch::jit::Module model = load_model(options.model);

@@ -101,9 +101,7 @@ def photographs() -> dict[str, Tensor]:
 
 
 def prepared(picture: Tensor) -> Tensor:
-    """A photograph (H, W, 3), uint8, as an input of the network: (1, 3, 224, 224), float32. `images` is the same
-
-    steps as text for `opwright ship`.
+    """A photograph (H, W, 3), uint8, as an input of the network: (1, 3, 224, 224), float32. See `images` too.
 
     The order of the steps is the one in which a host without Python takes them, so that both have the same bits.
     """

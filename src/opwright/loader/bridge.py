@@ -1,4 +1,4 @@
-"""The C++ autograd bridge: built once for a PyTorch, it gives native gradients to operators without Python's help."""
+"""Builds and attaches the C++ autograd bridge, which gives native backwards to autograd without Python."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _NAME = "opwright_autograd"
 
 
 def build_bridge() -> Path:
-    """Build the bridge for the installed PyTorch (about 20 s), or find it built.
+    """Build the bridge for the installed PyTorch (about 20 s), or find it in the cache.
 
     Returns:
         The shared object. A C++ process opens it after the operator libraries, or links it.
 
     Raises:
         ToolchainError: there is no compiler.
-        BuildError: PyTorch's headers do not take it.
+        BuildError: it does not compile with PyTorch's headers.
     """
     return build_plan(Plan(name=_NAME, sources=(SOURCE,), abi="full"), progress=Progress(_NAME)).path
 
 
 def attach() -> bool:
-    """Give autograd to every operator library in this process that names native gradients.
+    """Attach the native gradients of all operator libraries in this process to autograd.
 
     Returns:
-        Whether it did. Where the bridge cannot be built, it warns, and Python has to register the gradients.
+        Whether it did. If the bridge cannot be built, it warns, and Python has to register the gradients.
 
     Raises:
         LoadError: a library's table of gradients cannot be used.

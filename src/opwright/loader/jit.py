@@ -1,4 +1,4 @@
-"""Builds sources and loads what comes of them, with the arguments of `torch.utils.cpp_extension`."""
+"""Builds and loads sources, with the arguments of `torch.utils.cpp_extension`."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def load(
 ) -> ModuleType | str:
     """Build sources into a shared object, or find it built, and load it.
 
-    The arguments are those of `torch.utils.cpp_extension.load`, in its order. What differs: builds
-    are found again by content; `is_python_module` is found from the sources when it is not said; and
-    no intermediate files stay, so `keep_intermediates` changes nothing.
+    The arguments are those of `torch.utils.cpp_extension.load`, in its order. Differences: builds are
+    found again by content; `is_python_module` is detected from the sources by default; and no
+    intermediate files are kept, so `keep_intermediates` has no effect.
 
     Args:
         name: the file name of what is built, and of the Python module if it is one.
@@ -78,7 +78,7 @@ def load(
         msg = "opwright builds C++ and CUDA, not SYCL: leave with_sycl and extra_sycl_cflags out"
         raise ToolchainError(msg)
     if is_python_module and is_standalone:
-        msg = "is_python_module and is_standalone exclude each other: a program is not a module; pass one of them"
+        msg = "is_python_module and is_standalone exclude each other, since a program is not a module: pass one of them"
         raise BuildError(msg)
     asked: dict[bool | None, Product | None] = {None: None, True: "python_module", False: "operators"}
     plan = plan_sources(
@@ -95,7 +95,7 @@ def load(
     )
     if plan.cuda and not is_standalone and find_pytorch().cuda is None:
         msg = (
-            f"{name!r} holds CUDA code and this PyTorch ({find_pytorch().version}) is a CPU build, which cannot "
+            f"{name!r} contains CUDA code and this PyTorch ({find_pytorch().version}) is a CPU build, which cannot "
             "load it: install a CUDA build of torch, or pass with_cuda=False and no .cu files"
         )
         raise LoadError(msg)
