@@ -14,7 +14,12 @@ _BUSY = 10
 
 
 def run_concurrently(
-    callers: Sequence[Callable[[], str | None]], *, times: int, least_s: float, most_s: float
+    callers: Sequence[Callable[[], str | None]],
+    *,
+    times: int,
+    least_s: float,
+    most_s: float,
+    prepare: Callable[[], object] = lambda: None,
 ) -> str | None:
     """Let each caller go on in a thread of its own until one has something to say.
 
@@ -26,6 +31,7 @@ def run_concurrently(
             they could else come one after the other.
         least_s: seconds that they go on for in any case.
         most_s: seconds after which they end in any case, each when it comes back.
+        prepare: called once in each thread before any of them starts, in one thread at a time.
 
     Returns:
         What the first one had to say; None where nobody had.
@@ -33,6 +39,7 @@ def run_concurrently(
     found: list[str] = []
     done = [0] * len(callers)
     ready = threading.Barrier(len(callers))
+    one_at_a_time = threading.Lock()
     started, worked = time.monotonic(), time.process_time()
 
     def seconds() -> float:
@@ -40,7 +47,11 @@ def run_concurrently(
         return max(time.process_time() - worked, (time.monotonic() - started) / _BUSY)
 
     def go_on(at: int) -> None:
-        ready.wait()
+        try:
+            with one_at_a_time:
+                prepare()
+        finally:
+            ready.wait()  # also after an error: the others wait for this thread
         while not found and (spent := seconds()) < most_s:
             if spent >= least_s and min(done) >= times:
                 return

@@ -74,3 +74,25 @@ def test_callers_who_only_wait_come_to_an_end_too() -> None:
     started = time.monotonic()
     assert run_concurrently([lambda: time.sleep(0.05)] * 2, times=10**9, least_s=0, most_s=0.05) is None
     assert 0.5 <= time.monotonic() - started < 20
+
+
+def test_each_thread_is_prepared_once_before_any_starts_and_one_at_a_time() -> None:
+    prepared: list[int] = []
+    inside: list[int] = []
+    most: list[int] = []
+    at_first_call: list[int] = []
+
+    def prepare() -> None:
+        inside.append(1)
+        time.sleep(0.01)
+        most.append(len(inside))
+        inside.pop()
+        prepared.append(threading.get_ident())
+
+    def caller() -> None:
+        at_first_call.append(len(prepared))
+
+    assert run_concurrently([caller] * 3, times=2, least_s=0, most_s=30, prepare=prepare) is None
+    assert len(set(prepared)) == len(prepared) == 3
+    assert set(at_first_call) == {3}
+    assert most == [1, 1, 1]

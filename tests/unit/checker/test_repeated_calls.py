@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,10 @@ from opwright.checker.repeated_calls import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
     from opwright.checker.subject import Subject
     from opwright.checker.verdict import Failure
     from tests.unit.checker.conftest import MakeSubject
@@ -40,7 +45,7 @@ calls = []
 @library.op
 def f(x: Tensor) -> Tensor:
     calls.append(1)
-    if len(calls) % 3 == 0:
+    if len(calls) % 5 == 0:
         raise ValueError("used up")
     return x + 1
 """
@@ -61,6 +66,26 @@ ROUNDED_BY_THREADS = """
 def f(x: Tensor) -> Tensor:
     error = 0.0 if x.dtype == torch.float64 else 0.001
     return x + error * (1 if torch.get_num_threads() == 1 else 2)
+"""
+# A new thread adds up the other way round, as a BLAS with another number of threads does: equally right, other bits.
+OTHER_ORDER_IN_A_NEW_THREAD = """
+import threading
+home = threading.get_ident()
+@library.op
+def f(x: Tensor) -> Tensor:
+    total = sum((x if threading.get_ident() == home else x.flip(0)).unbind())
+    return total.reshape(1)
+"""
+WRONG_IN_A_NEW_THREAD = OTHER_ORDER_IN_A_NEW_THREAD.replace(
+    "total.reshape(1)", "total.reshape(1) + (0 if threading.get_ident() == home else 1e-3)"
+)
+# As an atomic addition does: each call rounds in its own way.
+ROUNDED_ANEW = """
+calls = []
+@library.op
+def f(x: Tensor) -> Tensor:
+    calls.append(1)
+    return sum((x if len(calls) % 2 else x.flip(0)).unbind()).reshape(1)
 """
 SHARED = """
 shared = {}
@@ -97,7 +122,7 @@ calls = []
 @library.op
 def f(x: Tensor) -> Tensor:
     calls.append(1)
-    return x * 0 + (torch.finfo(x.dtype).max if len(calls) < 3 else float("inf"))
+    return x * 0 + (torch.finfo(x.dtype).max if len(calls) < 5 else float("inf"))
 """
 NOT_A_NUMBER = """
 @library.op
@@ -146,6 +171,7 @@ def test_an_operator_that_conducts_itself_well_passes(make_subject: MakeSubject)
             "with 4 threads, 20 of 20 times: float32 (40,), at [0]: ",
         ),
         (SHARED, check_threads, Kind.RACE, "float32 (40,), at ["),
+        (WRONG_IN_A_NEW_THREAD, check_threads, Kind.RACE, "float32 (1,), at [0]: "),
         (RAISES_TOGETHER, check_threads, Kind.RACE, "ValueError: somebody else is here"),
         (WIDER_TOGETHER, check_threads, Kind.RACE, "float64 (40,)"),
         (INFINITE_LATER, check_repetition, Kind.STATE, "the second time: float32 (40,), at [0]: inf"),
@@ -185,6 +211,31 @@ def test_memory_that_is_kept_is_a_leak_and_its_size_is_told(make_subject: MakeSu
 def test_another_number_of_threads_may_round_otherwise_within_what_is_right(make_subject: MakeSubject) -> None:
     subject = make_subject(ROUNDED_BY_THREADS + SAMPLES, quick=True)
     assert failures(subject, check_threads) == ()
+
+
+def last_bits_vary(subject: Subject, calls: Callable[[], list[Tensor]]) -> bool:
+    first, second = calls()
+    torch.testing.assert_close(first, second)
+    return not torch.equal(first, second)
+
+
+def test_another_order_of_sums_in_a_new_thread_is_no_race(make_subject: MakeSubject) -> None:
+    subject = make_subject(OTHER_ORDER_IN_A_NEW_THREAD + SAMPLES, quick=True)
+    (case,) = subject.samples
+
+    def here_and_there() -> list[Tensor]:
+        with ThreadPoolExecutor(1) as pool:
+            return [*subject.call(case.fresh()), *pool.submit(subject.call, case.fresh()).result()]
+
+    assert last_bits_vary(subject, here_and_there)
+    assert failures(subject, check_threads) == ()
+
+
+def test_another_order_of_sums_in_each_call_is_no_state(make_subject: MakeSubject) -> None:
+    subject = make_subject(ROUNDED_ANEW + SAMPLES, quick=True)
+    (case,) = subject.samples
+    assert last_bits_vary(subject, lambda: [*subject.call(case.fresh()), *subject.call(case.fresh())])
+    assert failures(subject, check_repetition, check_threads) == ()
 
 
 def test_where_pytorch_has_no_threads_of_its_own_none_are_tried(make_subject: MakeSubject) -> None:

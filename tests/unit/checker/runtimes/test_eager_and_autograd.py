@@ -106,6 +106,17 @@ def test_autograd_names_what_it_finds(make_subject: MakeSubject, text: str, kind
     assert failure.got.startswith(got)
 
 
+def test_gradients_that_round_anew_in_each_call_are_right(make_subject: MakeSubject) -> None:
+    text = """
+calls = []
+@library.op
+def f(x: Tensor) -> Tensor:
+    calls.append(1)
+    return x * (1 + (0.0 if x.dtype == torch.float64 else 0.001 * (1 + len(calls) % 2)))
+"""
+    assert cell(make_subject(text + SAMPLES, quick=True), autograd).failures == ()
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
