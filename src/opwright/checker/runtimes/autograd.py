@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.checker.case import Case, Family, copied
+from opwright.checker.behavior.poison import poisoned
+from opwright.checker.cases.case import Case, Family, copied
 from opwright.checker.kinds import Kind
-from opwright.checker.poison import poisoned
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
 from opwright.spec.difference import Difference, described, differs, first_line

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opwright.checker import repeated_calls
+from opwright.checker.behavior import leaks
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Recorder
 from opwright.checker.runtimes import autograd, eager
@@ -26,7 +26,7 @@ RIGHT = "@library.op\ndef f(x: Tensor) -> Tensor:\n    return x * x.sin()\n"
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeated_calls, "_SECONDS", 0.1)
+    monkeypatch.setattr(leaks, "_SECONDS", 0.1)
 
 
 def cell(subject: Subject, runtime: Any, *died_of: str) -> Cell:
@@ -146,5 +146,5 @@ def test_a_reference_that_autograd_cannot_follow_is_a_fault_where_the_gradient_i
 def test_growth_of_memory_that_nobody_can_see_is_noted(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repeated_calls, "bytes_in_use", lambda: None)
+    monkeypatch.setattr(leaks, "bytes_in_use", lambda: None)
     assert "growth of memory was not looked at" in cell(make_subject(RIGHT + SAMPLES, quick=True), eager).reason

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.checker.code import value_code
+from opwright.checker.cases.code import value_code
 from opwright.spec import derive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import ModuleType
 
-    from opwright.checker.case import Case
+    from opwright.checker.cases.case import Case
     from opwright.checker.subject import Subject
 
 _HEAD = '''"""{name} in a model. Written by `opwright check`."""

@@ -6,8 +6,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from opwright.checker.memory import address_range, bytes_free, bytes_in_use, is_freed, same_bytes, shares_memory
-from opwright.checker.poison import poisoned
+from opwright.checker.behavior.memory import (
+    address_range,
+    bytes_free,
+    bytes_in_use,
+    is_freed,
+    same_bytes,
+    shares_memory,
+)
+from opwright.checker.behavior.poison import poisoned
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p

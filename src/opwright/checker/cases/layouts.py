@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from opwright.checker.case import Family
+from opwright.checker.cases.case import Family
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

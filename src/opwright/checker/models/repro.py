@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from opwright.checker.code import value_code
-from opwright.checker.runtimes import model
+from opwright.checker.cases.code import value_code
+from opwright.checker.models import source
 from opwright.spec import derive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from opwright.checker.case import Case
+    from opwright.checker.cases.case import Case
     from opwright.checker.subject import Subject
 
 
@@ -45,9 +45,9 @@ def trained(subject: Subject, case: Case, lines: str) -> str:
 def script(subject: Subject, case: Case) -> str:
     """Lines that call `case` in TorchScript."""
     op = subject.op
-    typed = [f"{parameter.name}: {model.annotation(parameter.type)}" for parameter in op.parameters]
+    typed = [f"{parameter.name}: {source.annotation(parameter.type)}" for parameter in op.parameters]
     names = {parameter.name: parameter.name for parameter in op.parameters}
-    call = f"torch.ops.{subject.library.namespace}.{op.name}({model.by_place(subject, names)})"
+    call = f"torch.ops.{subject.library.namespace}.{op.name}({source.by_place(subject, names)})"
     defined = f"def forward({', '.join(['self', *typed])}):\n    return {call}\n"
     run = f"model({', '.join(values(case.arguments))})"
     lines = f'class Model(torch.jit.ScriptModule):\n    pass\nmodel = Model()\nmodel.define("""\n{defined}""")\n{run}'

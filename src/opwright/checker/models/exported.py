@@ -11,14 +11,14 @@ import torch
 from torch.export import Dim
 from torch.utils import _pytree as pytree
 
-from opwright.checker.runtimes import graphs, model, repro
+from opwright.checker.models import graphs, repro, source
 from opwright.spec import derive
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opwright.checker.case import Case
-    from opwright.checker.runtimes.steps import Steps
+    from opwright.checker.cases.case import Case
+    from opwright.checker.steps import Steps
     from opwright.checker.subject import Subject
 
 # What torch.export has no form for, in files.
@@ -106,7 +106,7 @@ def _export(subject: Subject, case: Case, number: int, path: Path) -> torch.expo
     # Dimensions of size one or none would be fixed anyway.
     sizes = tuple({at: Dim.AUTO for at, size in enumerate(tensor.shape) if size > 1} for tensor in tensors)
     with torch.no_grad():
-        program = torch.export.export(model.fixed(subject, case, number), tensors, dynamic_shapes=sizes)
+        program = torch.export.export(source.fixed(subject, case, number), tensors, dynamic_shapes=sizes)
     part = path.with_suffix(".part.pt2")
     torch.export.save(program, part)
     part.rename(path)

@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from opwright.checker.case import is_far
+from opwright.checker.cases.case import is_far
 from opwright.spec import derive
 
 if TYPE_CHECKING:
-    from opwright.checker.case import Case
-    from opwright.checker.subject import Subject
+    from opwright.checker.cases.case import Case
+    from opwright.spec import Op
 
-# A tensor of up to so many elements is written out; of a larger one, so many of those that are no usual numbers.
+# A tensor of at most this many elements is written out; of a larger one, this many of its special values.
 _WRITTEN_OUT = 6
 _LOOKED_AT = 2**24
 
 
-def call_code(subject: Subject, case: Case) -> str:
-    """Lines of Python that open the library and make the call of `case`."""
-    lines = ["import opwright, torch", f"opwright.open({str(subject.library.root)!r})"]
+def call_code(op: Op, case: Case) -> str:
+    """Lines of Python that open the library and call `op` with the arguments of `case`."""
+    lines = ["import opwright, torch", f"opwright.open({str(op.library.root)!r})"]
     names = []
     for name, value in case.arguments.items():
         if derive.tensors(value):
             lines.append(f"{name} = {value_code(value)}")
             names.append(name)
-    keywords = {parameter.name for parameter in subject.op.parameters if parameter.keyword_only}
+    keywords = {parameter.name for parameter in op.parameters if parameter.keyword_only}
     given = [
         (f"{name}=" if name in keywords else "") + (name if name in names else value_code(value))
         for name, value in case.arguments.items()
     ]
-    lines.append(f"torch.ops.{subject.library.namespace}.{subject.op.name}({', '.join(given)})")
+    lines.append(f"torch.ops.{op.library.namespace}.{op.name}({', '.join(given)})")
     return "\n".join(lines)
 
 

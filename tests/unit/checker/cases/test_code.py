@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from torch import Tensor
 
-from opwright.checker.code import call_code, value_code
-from opwright.checker.layouts import far_apart, layouts
+from opwright.checker.cases.code import call_code, value_code
+from opwright.checker.cases.layouts import far_apart, layouts
 
 if TYPE_CHECKING:
     from tests.unit.checker.conftest import MakeSubject
@@ -126,7 +126,7 @@ def _(make):
     yield make.call(make.randn(4), (make.randn(4),), make.randn(4), mode="a")
 """)
     for case in subject.samples:
-        code = call_code(subject, case)
+        code = call_code(subject.op, case)
         *before, call = code.splitlines()
         made: dict[str, Any] = {}
         exec("\n".join([*before, f"result = {call}"]), made)

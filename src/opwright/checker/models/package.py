@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.checker.runtimes import exported, graphs, repro
+from opwright.checker.models import exported, graphs, repro
 from opwright.errors import ToolchainError
 from opwright.toolchain.compiler import find_cxx
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opwright.checker.case import Case
-    from opwright.checker.runtimes.exported import Exported
-    from opwright.checker.runtimes.steps import Steps
+    from opwright.checker.cases.case import Case
+    from opwright.checker.models.exported import Exported
+    from opwright.checker.steps import Steps
     from opwright.checker.subject import Subject
 
 

@@ -1,24 +1,24 @@
-"""The cases of an operator: its author's samples, and what a check makes of them."""
+"""Searches for calls of an operator beyond its samples: other dtypes, layouts, sizes and values, and bad inputs."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.checker.case import Case, Family
-from opwright.checker.layouts import far_apart, layouts
-from opwright.errors import SpecError
+from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.layouts import far_apart, layouts
+from opwright.checker.cases.samples import by_size, elements_in, redrawn
+from opwright.checker.cases.sizes import size_slots
 from opwright.spec import Make, derive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from opwright.checker.subject import Options
+    from opwright.checker.job import Options
     from opwright.spec import Op
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32)
@@ -31,22 +31,6 @@ _MOST_ELEMENTS = 2**21
 _VARIED_SAMPLES = 2
 _MOST_SIZES_VARIED = 4
 _OTHER_DTYPES = {True: torch.float64, False: torch.float32}
-
-
-def samples(op: Op, device: str, seed: int) -> list[Case]:
-    """The author's own calls.
-
-    Raises:
-        SpecError: there are none, or they do not fit the operator.
-    """
-    cases = [
-        Case(f"sample {number}", Family.SAMPLE, op.bind(sample), claimed=True)
-        for number, sample in enumerate(op.draw(Make(seed=seed, device=device)), 1)
-    ]
-    if not cases:
-        msg = f"the samples of {op.qualified_name} yield nothing: yield the arguments of at least one call"
-        raise SpecError(msg)
-    return cases
 
 
 def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Case]:
@@ -67,53 +51,6 @@ def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Cas
     return list(by_name.values())
 
 
-def by_size(given: list[Case]) -> list[int]:
-    """The places of the samples in `given`, the one with the fewest elements first."""
-    return sorted(range(len(given)), key=lambda at: _elements(given[at].arguments))
-
-
-@dataclass(frozen=True)
-class Place:
-    """A size in the samples that can be varied.
-
-    Attributes:
-        name: it in words.
-        default: the size that the author gives.
-        key: what `Make` calls its kind: `sizes` or `literals`.
-        number: which one it is, for `Make`.
-    """
-
-    name: str
-    default: int
-    key: str
-    number: int
-
-    def resized(self, size: int) -> dict[str, Any]:
-        """What `Make` has to be given to make that size."""
-        return {self.key: {self.number: size}}
-
-
-def places(op: Op, device: str, seed: int) -> list[Place]:
-    """The sizes that can be varied: those that were asked for; where there are none, those that were written down."""
-    probe = Make(seed=seed, device=device)
-    for _ in op.draw(probe):
-        pass
-    if probe.sizes_asked:
-        return [Place(f"size {at + 1}", default, "sizes", at) for at, default in enumerate(probe.sizes_asked)]
-    return [Place(f"size {literal}", literal, "literals", literal) for literal in probe.literals_seen]
-
-
-def redrawn(op: Op, make: Make, count: int) -> list[dict[str, Any]]:
-    """The arguments of the first `count` samples, made with another `make`; fewer where they do not take it."""
-    made = []
-    try:
-        for sample in itertools.islice(op.draw(make), count):
-            made.append(op.bind(sample))  # noqa: PERF401  those before an exception are kept
-    except Exception:
-        pass
-    return made
-
-
 def _dtypes(op: Op, given: list[Case], chosen: list[int], device: str, options: Options) -> Iterator[Case]:
     for dtype in dict.fromkeys((*op.dtypes, *_DTYPES)):
         made = redrawn(op, Make(seed=options.seed, dtype=dtype, device=device), max(chosen) + 1)
@@ -131,18 +68,18 @@ def _layouts(case: Case) -> Iterator[Case]:
 
 def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: Options) -> Iterator[Case]:
     needed = given[: max(chosen) + 1]
-    most = max(_MOST_ELEMENTS, *(_elements(case.arguments) for case in needed))
+    most = max(_MOST_ELEMENTS, *(elements_in(case.arguments) for case in needed))
     sizes = _QUICK_SIZES if options.quick else (*_SIZES, _LARGE_SIZE)
-    for place, size in itertools.product(places(op, device, options.seed)[:_MOST_SIZES_VARIED], sizes):
-        if size == place.default:
+    for slot, size in itertools.product(size_slots(op, device, options.seed)[:_MOST_SIZES_VARIED], sizes):
+        if size == slot.default:
             continue
-        make = Make(seed=options.seed, device=device, most_elements=most, **place.resized(size))
+        make = Make(seed=options.seed, device=device, most_elements=most, **slot.resized(size))
         made = redrawn(op, make, len(needed))
         for at in chosen:
             if at >= len(made) or _shapes_of(made[at]) == _shapes_of(given[at].arguments):
                 continue
-            if _elements(made[at]) <= _MOST_ELEMENTS:
-                yield Case(f"{given[at].name}, {place.name} as {size}", _size_family(size), made[at])
+            if elements_in(made[at]) <= _MOST_ELEMENTS:
+                yield Case(f"{given[at].name}, {slot.name} as {size}", _size_family(size), made[at])
 
 
 def _size_family(size: int) -> Family:
@@ -230,10 +167,6 @@ def _replaced(case: Case, what: str, family: Family, path: str, tensor: Tensor) 
         value = list(case.arguments[name])
         value[int(place.rstrip("]"))] = tensor
     return Case(f"{case.name}, {what}", family, {**case.arguments, name: value})
-
-
-def _elements(arguments: dict[str, Any]) -> int:
-    return sum(tensor.numel() for tensor in derive.tensors(arguments))
 
 
 def _dtypes_of(arguments: dict[str, Any]) -> list[torch.dtype]:

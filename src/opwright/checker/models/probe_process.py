@@ -10,8 +10,8 @@ import torch
 from torch.utils import _pytree as pytree
 
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import model, repro
-from opwright.checker.runtimes.gradients import has_gradient, judge_gradients, requiring_grad
+from opwright.checker.models import repro, source
+from opwright.checker.models.gradients import has_gradient, judge_gradients, requiring_grad
 from opwright.checker.verdict import Failure
 from opwright.errors import ToolchainError
 from opwright.loader.bridge import build_bridge
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from opwright.checker.case import Case
-    from opwright.checker.runtimes.steps import Steps
+    from opwright.checker.cases.case import Case
+    from opwright.checker.steps import Steps
     from opwright.checker.subject import Subject
     from opwright.probe.exchange import Response
     from opwright.probe.run import ProbeRun
@@ -99,7 +99,7 @@ def check_torchscript(steps: Steps, *, linked: bool) -> None:
             f"{case.name}, arguments by {how}",
             case,
             _code(subject, case, linked=linked),
-            (*model.plain(case.fresh()).values(), by_name),
+            (*source.plain(case.fresh()).values(), by_name),
         )
         for how, by_name in (("name", True), ("place", False))
         for case in cases
@@ -110,7 +110,7 @@ def check_torchscript(steps: Steps, *, linked: bool) -> None:
                 f"{case.name}, with gradients",
                 case,
                 _code(subject, case, linked=linked, with_gradients=True),
-                (*model.plain(requiring_grad(subject, case)).values(), True),
+                (*source.plain(requiring_grad(subject, case)).values(), True),
                 with_gradients=True,
             )
             for case in recorded
@@ -185,7 +185,7 @@ def _died(steps: Steps, done: ProbeRun, questions: Sequence[Question]) -> None:
 
 
 def _saved(subject: Subject, path: Path) -> Path:
-    torch.jit.script(model.whole(subject)).save(str(path))
+    torch.jit.script(source.whole(subject)).save(str(path))
     return path
 
 
@@ -194,7 +194,7 @@ def _code(subject: Subject, case: Case, *, linked: bool, with_gradients: bool = 
     if with_gradients:
         code = repro.requiring(subject, case, code)
     file = '(model.save("model.pt"), "model.pt")[1]'
-    given = repro.values(model.plain(case.arguments))
+    given = repro.values(source.plain(case.arguments))
     return repro.in_host(subject, code, file, given, linked=linked, with_gradients=with_gradients)
 
 

@@ -13,7 +13,7 @@ from opwright.spec.difference import first_line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opwright.checker.case import Case
+    from opwright.checker.cases.case import Case
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 

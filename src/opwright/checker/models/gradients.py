@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import model
+from opwright.checker.models import source
 from opwright.checker.verdict import Failure
 from opwright.probe.gradients import gradients, ramp
 from opwright.spec import derive
@@ -17,8 +17,8 @@ from opwright.spec.difference import described, differs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opwright.checker.case import Case
-    from opwright.checker.runtimes.steps import Steps
+    from opwright.checker.cases.case import Case
+    from opwright.checker.steps import Steps
     from opwright.checker.subject import Subject
 
 
@@ -56,7 +56,7 @@ def check_gradients(steps: Steps, step: str, call: str, case: Case, run: Callabl
 def judge_gradients(steps: Steps, step: str, call: str, case: Case, found: list[Tensor | None]) -> bool:
     """Write down whether gradients are those of eager mode, and say it."""
     arguments = requiring_grad(steps.subject, case)
-    given = zip(model.tensor_names(arguments), derive.tensors(arguments), strict=True)
+    given = zip(source.tensor_names(arguments), derive.tensors(arguments), strict=True)
     names = [name for name, tensor in given if tensor.requires_grad]
     for name, got, own, precise in zip(names, found, *_expected(steps.subject, case), strict=True):
         if own is None and got is None:

@@ -9,16 +9,16 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
-from opwright.checker.case import Family
+from opwright.checker.cases.case import Family
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import repro
+from opwright.checker.models import repro
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
 from opwright.spec.difference import described
 
 if TYPE_CHECKING:
-    from opwright.checker.case import Case
-    from opwright.checker.runtimes.steps import Steps
+    from opwright.checker.cases.case import Case
+    from opwright.checker.steps import Steps
 
 # The fake kernel sees no numbers: special ones are like all others to it. What is refused is eager mode's to check.
 _FAMILIES = {Family.DTYPE, Family.STRIDES, Family.OFFSET, Family.SIZE, Family.EMPTY, Family.TAIL}

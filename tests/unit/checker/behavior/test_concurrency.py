@@ -6,7 +6,7 @@ import math
 import threading
 import time
 
-from opwright.checker.concurrency import run_concurrently
+from opwright.checker.behavior.concurrency import run_concurrently
 
 
 def works(seconds: float) -> None:

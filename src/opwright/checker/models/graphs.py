@@ -10,13 +10,13 @@ from torch import Tensor
 from torch.fx import GraphModule
 from torch.utils import _pytree as pytree
 
-from opwright.checker.case import Family
+from opwright.checker.cases.case import Family
 from opwright.spec import derive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opwright.checker.case import Case
+    from opwright.checker.cases.case import Case
     from opwright.checker.subject import Subject
 
 # Of one element or none, sizes are written into graphs.

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from opwright.checker import large
-from opwright.checker.case import Case, Family
+from opwright.checker.cases import large
+from opwright.checker.cases.case import Case, Family
 from opwright.errors import SpecError
 from opwright.spec import Make, derive
 
@@ -299,7 +299,7 @@ def drawn_large(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> tuple[Case
     monkeypatch.setattr(large, "bytes_free", lambda device: 2**40)
     given = subject.samples
     subject.device = "meta"
-    return large.large_case(subject.op, given, "meta", subject.options)
+    return large.large_case(subject.op, given, "meta", subject.options.seed)
 
 
 @pytest.mark.parametrize(

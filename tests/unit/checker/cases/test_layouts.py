@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from torch import Tensor
 
-from opwright.checker.case import LARGE_BYTES, Case, Family, copied, is_far
-from opwright.checker.layouts import far_apart, layouts
+from opwright.checker.cases.case import LARGE_BYTES, Case, Family, copied, is_far
+from opwright.checker.cases.layouts import far_apart, layouts
 
 SHAPES = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 DTYPES = st.sampled_from([torch.float32, torch.float64, torch.bfloat16, torch.complex64, torch.int16, torch.uint8])
