@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opwright.checker.cases.case import Case
     from opwright.checker.job import Options
     from opwright.checker.verdict import Failure
-    from opwright.spec import Library, Op
+    from opwright.spec import Op
     from opwright.spec.expected import Expected
 
 
@@ -39,7 +39,7 @@ class Subject:
 
     def __init__(self, op: Op, path: Path | None, device: str, options: Options, work: Path) -> None:
         self.op = op
-        self.library: Library = op.library
+        self.library = op.library
         self.path = path
         self.device = device
         self.options = options

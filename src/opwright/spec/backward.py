@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opwright.errors import SpecError
-from opwright.spec.op import Op
+from opwright.spec.op import Backward, Op
 from opwright.spec.schema import Parameter, schema_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from opwright.spec.samples import Make
-
-
-@dataclass(frozen=True)
-class Backward:
-    """How a native operator computes the gradient of another one.
-
-    Attributes:
-        forward: the operator whose gradient it is.
-        op: the backward operator.
-        saves: the names of what it gets of the forward call: arguments, `result`, or `result_0` and so on.
-    """
-
-    forward: Op
-    op: Op
-    saves: tuple[str, ...]
-
-    @property
-    def wanted_is_said(self) -> bool:
-        """Whether the backward operator is told which gradients are wanted."""
-        return len(self.forward.differentiable) > 1
-
-    @property
-    def result_names(self) -> list[str]:
-        """What the backward operator calls the forward operator's results, in their order."""
-        return _result_names(self.forward)
 
 
 def describe_backward(
@@ -114,7 +88,7 @@ def _check_forward(forward: Op) -> None:
 
 def _expected_parameters(forward: Op, saves: tuple[str, ...]) -> list[Parameter]:
     several = len(forward.results) > 1
-    results = _result_names(forward)
+    results = forward.result_names
     arguments = {parameter.name: parameter.type for parameter in forward.parameters}
     known = {**dict.fromkeys(results, "Tensor"), **arguments}
     for name in saves:
@@ -128,10 +102,6 @@ def _expected_parameters(forward: Op, saves: tuple[str, ...]) -> list[Parameter]
         *(Parameter(name, known[name]) for name in saves),
         *wanted,
     ]
-
-
-def _result_names(forward: Op) -> list[str]:
-    return ["result"] if len(forward.results) == 1 else [f"result_{at}" for at in range(len(forward.results))]
 
 
 def _free(name: str, saves: tuple[str, ...]) -> str:

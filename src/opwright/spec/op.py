@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from opwright.errors import SpecError
 from opwright.spec.samples import Make, Sample, SampleFunction, drawn
@@ -13,13 +14,38 @@ from opwright.spec.sweep import Floor, FloorDirection, Size, check_words, descri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import torch
 
-    from opwright.spec.backward import Backward
-    from opwright.spec.library import Library
-
 F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class OpLibrary(Protocol):
+    """What an operator knows of its library, a `Library`, which knows its operators.
+
+    Attributes:
+        namespace: the namespace of its operators.
+        root: the folder of its op.py.
+        sources: its native sources.
+        ops: its operators by name.
+    """
+
+    namespace: str
+    root: Path
+    sources: list[Path]
+    ops: dict[str, Op]
+
+    def add(self, op: Op) -> None:
+        """Take in an operator that was described."""
+
+    def describe_backward(
+        self, forward: Op, reference: Callable[..., Any] | None, saves: Sequence[str] | None
+    ) -> Op | Callable[[Callable[..., Any]], Op]:
+        """Do what `Op.backward` says."""
+
+    def describe_training_form(self, op: Op, reference: Callable[..., Any]) -> Op:
+        """Do what `Op.for_training` says."""
 
 
 class Op:
@@ -39,7 +65,7 @@ class Op:
 
     def __init__(
         self,
-        library: Library,
+        library: OpLibrary,
         reference: Callable[..., Any],
         *,
         mutates: Sequence[str] = (),
@@ -99,6 +125,11 @@ class Op:
     def results(self) -> tuple[str, ...]:
         """The types of the results, as TorchScript annotates them."""
         return results_of(self.schema)
+
+    @property
+    def result_names(self) -> list[str]:
+        """What a backward calls the results, in their order: `result` for a single one, else `result_0` and so on."""
+        return ["result"] if len(self.results) == 1 else [f"result_{at}" for at in range(len(self.results))]
 
     @functools.cached_property
     def differentiable(self) -> tuple[str, ...]:
@@ -225,10 +256,10 @@ class Op:
         Raises:
             SpecError: it has no words, or takes other parameters.
         """
-        check_words(self, what, direction)
+        check_words(self.qualified_name, what, direction)
 
         def keep(function: F) -> F:
-            self.floors[direction] = described_floor(self, what, function)
+            self.floors[direction] = described_floor(self.qualified_name, self.reference, what, function)
             return function
 
         return keep
@@ -277,9 +308,7 @@ class Op:
         Raises:
             SpecError: a name is unknown, or a reference is needed.
         """
-        from opwright.spec.backward import describe_backward
-
-        return describe_backward(self, reference, saves)
+        return self.library.describe_backward(self, reference, saves)
 
     def for_training(self, reference: Callable[..., Any], /) -> Op:
         """Describe the operator that is called in this one's place where a gradient is recorded.
@@ -305,9 +334,7 @@ class Op:
             @norm_with_scale.backward(saves=("result_0", "result_1"))
             def norm_with_scale_backward(...): ...
         """
-        from opwright.spec.training_form import describe_training_form
-
-        return describe_training_form(self, reference)
+        return self.library.describe_training_form(self, reference)
 
     # -- what others ask for --------------------------------------------------------------------------
 
@@ -382,3 +409,28 @@ class Op:
     def hand_written_vmap(self) -> Callable[..., Any] | None:
         """The function that `vmap` was given."""
         return self._vmap
+
+
+@dataclass(frozen=True)
+class Backward:
+    """How a native operator computes the gradient of another one.
+
+    Attributes:
+        forward: the operator whose gradient it is.
+        op: the backward operator.
+        saves: the names of what it gets of the forward call: arguments, `result`, or `result_0` and so on.
+    """
+
+    forward: Op
+    op: Op
+    saves: tuple[str, ...]
+
+    @property
+    def wanted_is_said(self) -> bool:
+        """Whether the backward operator is told which gradients are wanted."""
+        return len(self.forward.differentiable) > 1
+
+    @property
+    def result_names(self) -> list[str]:
+        """What the backward operator calls the forward operator's results, in their order."""
+        return self.forward.result_names

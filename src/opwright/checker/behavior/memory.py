@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -118,14 +116,3 @@ def bytes_in_use() -> int | None:
     ask.restype = _MallocInfo
     info = ask()
     return int(info.uordblks) + int(info.hblkhd)
-
-
-def bytes_free(device: str) -> int:
-    """The bytes that can still be taken on `device`; 0 where the system does not say."""
-    if device == "cuda":
-        return int(torch.cuda.mem_get_info()[0])
-    try:
-        found = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    except OSError:
-        return 0
-    return int(found[1]) * 1024 if found else 0

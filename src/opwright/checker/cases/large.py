@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from opwright.checker.behavior.memory import bytes_free
 from opwright.checker.cases.case import LARGE_BYTES, Case, Family
+from opwright.checker.cases.free_memory import bytes_free
 from opwright.checker.cases.samples import by_size, redrawn
 from opwright.checker.cases.sizes import SizeSlot, size_slots
 from opwright.spec import Make, derive

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from opwright.checker.behavior.memory import (
     address_range,
-    bytes_free,
     bytes_in_use,
     is_freed,
     same_bytes,
@@ -100,10 +99,6 @@ def test_memory_in_use_grows_and_shrinks_with_malloc(size: int) -> None:
     # Other threads take memory meanwhile, a little.
     assert grown - before == pytest.approx(10 * size, rel=0.3)
     assert after - before < 3 * size
-
-
-def test_the_memory_that_is_free_is_what_the_system_says() -> None:
-    assert 2**20 < bytes_free("cpu") < 2**50
 
 
 @pytest.mark.parametrize(

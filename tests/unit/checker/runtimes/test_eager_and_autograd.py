@@ -70,7 +70,7 @@ def test_a_case_of_which_a_process_died_is_left_out_and_the_others_are_not(make_
 
 
 def test_why_there_is_no_large_call_is_noted(make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opwright.checker.large.bytes_free", lambda device: 0)
+    monkeypatch.setattr("opwright.checker.cases.large.bytes_free", lambda device: 0)
     noted = cell(make_subject(RIGHT + SAMPLES, quick=True, large=True), eager)
     assert noted.status == "passed"
     assert noted.reason.startswith(
