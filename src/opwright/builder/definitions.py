@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opwright.spec import Library, Op
-    from opwright.spec.backward import Backward
+    from opwright.spec.op import Backward
 
 HEADER_NAME = "definitions.h"
 SOURCE_NAME = "definitions.cpp"

@@ -16,11 +16,12 @@ from opwright.builder.compile import build_plan
 from opwright.builder.plan import plan_library
 from opwright.builder.progress import Progress
 from opwright.checker import sanitize as sanitizers
+from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
-from opwright.checker.processes import Watcher, run_job
-from opwright.checker.subject import Options
+from opwright.checker.processes import run_job
+from opwright.checker.runtime_table import LANES, RUNTIME_NAMES, runtime_row
 from opwright.checker.verdict import Cell, Failure, Report
-from opwright.checker.worker import Job
+from opwright.checker.watcher import NullWatcher, Watcher
 from opwright.errors import BuildError, LoadError, SpecError
 from opwright.loader.bridge import build_bridge
 from opwright.spec import Library, library_at
@@ -31,26 +32,6 @@ from opwright.toolchain.pytorch import find_pytorch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-RUNTIMES = (
-    *("eager", "autograd", "compile", "vmap", "trace", "script"),
-    *("export", "aoti", "host-linked", "host-script", "host-aoti"),
-)
-# What compiles nothing, and so ends in seconds.
-QUICK = ("eager", "autograd", "compile", "vmap", "trace", "script")
-# The runtimes that one process runs after another; processes run side by side.
-_LANES = (("eager", "autograd", "vmap", "trace", "script"), ("compile",), RUNTIMES[6:])
-# How long a step of each may take: what compiles may take its time.
-_STEP_LIMITS_S = (300.0, 900.0, 900.0)
-
-
-class _Nobody:
-    """A watcher that looks away."""
-
-    def start(self, cells: Sequence[tuple[str, str, str]]) -> None: ...
-    def begin(self, op: str, runtime: str, device: str) -> None: ...
-    def case(self, text: str) -> None: ...
-    def end(self, cell: Cell) -> None: ...
 
 
 def check(
@@ -104,7 +85,7 @@ def check(
         built = _build(described, watched)
         options = Options(seed=seed, quick=quick, large=large, alone="thread" in watched)
         with tempfile.TemporaryDirectory(prefix="opwright-check-") as work:
-            ran = _run(described, built, cells, options, watched, Path(work), progress or _Nobody())
+            ran = _run(described, built, cells, options, watched, Path(work), progress or NullWatcher())
             found = [_without(work, cell) for cell in ran]
     except BuildError as error:
         kind = Kind.SIGNATURE if "the schema and the kernel differ" in str(error) else Kind.BUILD
@@ -134,7 +115,7 @@ def _cells(
         msg = f"library {library.namespace!r} describes no operators: decorate a function in op.py with @library.op"
         raise SpecError(msg)
     chosen_ops = select_names(ops, list(library.ops), "operator", f"{library.namespace}::")
-    chosen_runtimes = select_names(runtimes, RUNTIMES, "runtime")
+    chosen_runtimes = select_names(runtimes, RUNTIME_NAMES, "runtime")
     chosen_devices = select_names(devices, DEVICES, "device") if devices else devices_of(library)
     return [(op, runtime, device) for op in chosen_ops for device in chosen_devices for runtime in chosen_runtimes]
 
@@ -168,23 +149,21 @@ def _run(
     """Run the cells, several processes side by side, and give them in the order asked for."""
     watcher.start(cells)
     left_out: list[Cell] = []
-    lanes: dict[tuple[str, str, int], list[list[str]]] = {}
+    lanes: dict[tuple[str, str, str], list[list[str]]] = {}
     for op, runtime, device in cells:
         reason = _not_run(runtime, options, sanitize)
         if reason:
             left_out.append(Cell(f"{library.namespace}::{op}", runtime, device, "not run", reason=reason))
             continue
-        lane = next(number for number, names in enumerate(_LANES) if runtime in names)
-        lanes.setdefault((op, device, lane), []).append([op, runtime, device])
+        lanes.setdefault((op, device, runtime_row(runtime).lane), []).append([op, runtime, device])
     for cell in left_out:
         watcher.end(cell)
     environment = sanitizers.environment(sanitize) if sanitize else {}
     done = list(left_out)
     with ThreadPoolExecutor(max_workers=max(1, min(4, os.cpu_count() or 1))) as pool:
         futures = []
-        # The slow lanes first: they decide when all is done.
-        for (op, device, lane), listed in sorted(lanes.items(), key=lambda item: -item[0][2]):
-            folder = work / f"{op}-{device}-{lane}"
+        for (op, device, lane), listed in sorted(lanes.items(), key=lambda item: LANES.index(item[0][2])):
+            folder = work / f"{op}-{device}-{lane.replace(' ', '_')}"
             folder.mkdir()
             job = Job(
                 namespace=library.namespace,
@@ -193,7 +172,7 @@ def _run(
                 cells=listed,
                 options=options,
                 work=str(folder),
-                step_limit_s=_STEP_LIMITS_S[lane],
+                step_limit_s=max(runtime_row(runtime).step_limit_s for _, runtime, _ in listed),
             )
             futures.append(pool.submit(run_job, job, "job", environment, watcher))
         for future in futures:
@@ -216,8 +195,9 @@ def _without(work: str, cell: Cell) -> Cell:
 
 
 def _not_run(runtime: str, options: Options, sanitize: tuple[str, ...]) -> str:
-    if sanitize and runtime not in sanitizers.RUNTIMES:
+    row = runtime_row(runtime)
+    if sanitize and not row.sanitizable:
         return "it starts processes that the sanitizer does not see"
-    if options.quick and runtime not in QUICK:
+    if options.quick and not row.quick:
         return "--quick runs what compiles nothing"
     return ""

@@ -7,7 +7,7 @@ import signal
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import read
@@ -17,9 +17,10 @@ from opwright.errors import LoadError
 from opwright.toolchain.run import run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from opwright.checker.worker import Job
+    from opwright.checker.job import Job
+    from opwright.checker.watcher import Watcher
 
 # A cell in which a process died so often is given up.
 _MOST_CRASHES = 6
@@ -27,22 +28,6 @@ _MOST_CRASHES = 6
 _LONGEST_S = 3600.0
 # What its watchdog (faulthandler) prints then.
 _TOO_LONG = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
-
-
-class Watcher(Protocol):
-    """Is told how far the cells are."""
-
-    def start(self, cells: Sequence[tuple[str, str, str]]) -> None:
-        """These are the cells: the operator, the runtime and the device of each."""
-
-    def begin(self, op: str, runtime: str, device: str) -> None:
-        """A cell begins."""
-
-    def case(self, text: str) -> None:
-        """A step of the cell begins."""
-
-    def end(self, cell: Cell) -> None:
-        """A cell is done."""
 
 
 @dataclass

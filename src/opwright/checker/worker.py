@@ -9,17 +9,16 @@ from __future__ import annotations
 import faulthandler
 import gc
 import importlib
-import json
 import os
 import sys
 import traceback
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from opwright.checker.job import Job
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Emit, Recorder, written
-from opwright.checker.subject import Options, Subject
+from opwright.checker.subject import Subject
 from opwright.checker.verdict import Failure
 from opwright.errors import OpwrightError, SpecError
 from opwright.loader.open import open_library
@@ -28,41 +27,6 @@ from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
     from opwright.checker.runtimes.runtime import Runtime
-
-
-@dataclass(frozen=True)
-class Job:
-    """What one process has to do.
-
-    Attributes:
-        namespace: the library's namespace.
-        path: the op.py.
-        shared_object: the library as it was built; None where it has no native source.
-        cells: the cells to run, as [op, runtime, device].
-        options: what the user asked for.
-        work: a folder for files.
-        skip: for each cell, by its index, the steps of which a process died.
-        step_limit_s: a step that takes longer is a hang, and ends the process.
-    """
-
-    namespace: str
-    path: str
-    shared_object: str | None
-    cells: list[list[str]]
-    options: Options
-    work: str
-    skip: dict[str, list[str]] = field(default_factory=dict)
-    step_limit_s: float = 300.0
-
-    def write(self, path: Path) -> None:
-        """Write the job to a file."""
-        path.write_text(json.dumps(asdict(self)))
-
-    @classmethod
-    def read(cls, path: Path) -> Job:
-        """Read a job that `write` wrote."""
-        given = json.loads(path.read_text())
-        return cls(**{**given, "options": Options(**given["options"])})
 
 
 def runtime_module(name: str) -> Runtime:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from opwright.checker.check import RUNTIMES
 from opwright.checker.check import check as check_library
 from opwright.checker.report.progress import CheckProgress
 from opwright.checker.report.terminal import show
+from opwright.checker.runtime_table import RUNTIME_NAMES
 from opwright.checker.sanitize import SANITIZERS
 from opwright.cli.arguments import DevicesOption, LibraryArgument, OpsOption, some_of
 from opwright.cli.output import JsonOption, stderr, stdout, write_json, write_text
@@ -29,8 +29,8 @@ def check(
         typer.Option(
             "--runtime",
             metavar="NAME",
-            help=f"Only this runtime: {', '.join(RUNTIMES)}.",
-            callback=some_of(RUNTIMES),
+            help=f"Only this runtime: {', '.join(RUNTIME_NAMES)}.",
+            callback=some_of(RUNTIME_NAMES),
         ),
     ] = None,
     device: DevicesOption = None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from opwright.spec import Op
-    from opwright.spec.backward import Backward
+    from opwright.spec.op import Backward
 
 
 # The namespace where the bridge (autograd/bridge.cpp) looks for references, each under "<namespace>__<name>".

@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opwright.errors import SpecError
-from opwright.spec.op import Op
+from opwright.spec.op import Backward, Op
 from opwright.spec.schema import Parameter, schema_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from opwright.spec.samples import Make
-
-
-@dataclass(frozen=True)
-class Backward:
-    """The backward of an operator.
-
-    Attributes:
-        forward: the operator whose gradient is computed.
-        op: the backward operator.
-        saves: the values of the forward call that it gets: names of arguments, `result`, or `result_0` and so on.
-    """
-
-    forward: Op
-    op: Op
-    saves: tuple[str, ...]
-
-    @property
-    def takes_wanted(self) -> bool:
-        """Whether the backward operator has the parameter `wanted`, a flag for each differentiable argument."""
-        return len(self.forward.differentiable) > 1
-
-    @property
-    def result_names(self) -> list[str]:
-        """The backward operator's names for the forward operator's results, in order."""
-        return _result_names(self.forward)
 
 
 def describe_backward(
@@ -114,7 +88,7 @@ def _check_forward(forward: Op) -> None:
 
 def _expected_parameters(forward: Op, saves: tuple[str, ...]) -> list[Parameter]:
     several = len(forward.results) > 1
-    results = _result_names(forward)
+    results = forward.result_names
     arguments = {parameter.name: parameter.type for parameter in forward.parameters}
     known = {**dict.fromkeys(results, "Tensor"), **arguments}
     for name in saves:
@@ -128,10 +102,6 @@ def _expected_parameters(forward: Op, saves: tuple[str, ...]) -> list[Parameter]
         *(Parameter(name, known[name]) for name in saves),
         *wanted,
     ]
-
-
-def _result_names(forward: Op) -> list[str]:
-    return ["result"] if len(forward.results) == 1 else [f"result_{at}" for at in range(len(forward.results))]
 
 
 def _free(name: str, saves: tuple[str, ...]) -> str:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from opwright.errors import SpecError
+from opwright.spec.backward import describe_backward
 from opwright.spec.op import Op
+from opwright.spec.training_form import describe_training_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -144,6 +146,16 @@ class Library:
             )
             raise SpecError(msg)
         self.ops[op.name] = op
+
+    def describe_backward(
+        self, forward: Op, reference: Callable[..., Any] | None, saves: Sequence[str] | None
+    ) -> Op | Callable[[Callable[..., Any]], Op]:
+        """Do what `Op.backward` says."""
+        return describe_backward(forward, reference, saves)
+
+    def describe_training_form(self, op: Op, reference: Callable[..., Any]) -> Op:
+        """Do what `Op.for_training` says."""
+        return describe_training_form(op, reference)
 
     def schemas(self) -> list[str]:
         """The schema of each operator, in the order of their description."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from opwright.errors import SpecError
 from opwright.spec.samples import Make, Sample, SampleFunction, draw_samples
@@ -13,13 +14,38 @@ from opwright.spec.sweep import Floor, FloorDirection, Size, check_floor, draw_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import torch
 
-    from opwright.spec.backward import Backward
-    from opwright.spec.library import Library
-
 F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class OpLibrary(Protocol):
+    """What an operator knows of its library, a `Library`, which knows its operators.
+
+    Attributes:
+        namespace: the namespace of its operators.
+        root: the folder of its op.py.
+        sources: its native sources.
+        ops: its operators by name.
+    """
+
+    namespace: str
+    root: Path
+    sources: list[Path]
+    ops: dict[str, Op]
+
+    def add(self, op: Op) -> None:
+        """Take in an operator that was described."""
+
+    def describe_backward(
+        self, forward: Op, reference: Callable[..., Any] | None, saves: Sequence[str] | None
+    ) -> Op | Callable[[Callable[..., Any]], Op]:
+        """Do what `Op.backward` says."""
+
+    def describe_training_form(self, op: Op, reference: Callable[..., Any]) -> Op:
+        """Do what `Op.for_training` says."""
 
 
 class Op:
@@ -39,7 +65,7 @@ class Op:
 
     def __init__(
         self,
-        library: Library,
+        library: OpLibrary,
         reference: Callable[..., Any],
         *,
         mutates: Sequence[str] = (),
@@ -99,6 +125,11 @@ class Op:
     def results(self) -> tuple[str, ...]:
         """The types of the results, as TorchScript annotates them."""
         return results_of(self.schema)
+
+    @property
+    def result_names(self) -> list[str]:
+        """A backward's names for the results, in order: `result` for a single one, else `result_0` and so on."""
+        return ["result"] if len(self.results) == 1 else [f"result_{at}" for at in range(len(self.results))]
 
     @functools.cached_property
     def differentiable(self) -> tuple[str, ...]:
@@ -225,10 +256,10 @@ class Op:
         Raises:
             SpecError: the description is empty, the direction is unknown, or the function takes other parameters.
         """
-        check_floor(self, what, direction)
+        check_floor(self.qualified_name, what, direction)
 
         def keep(function: F) -> F:
-            self.floors[direction] = make_floor(self, what, function)
+            self.floors[direction] = make_floor(self.qualified_name, self.reference, what, function)
             return function
 
         return keep
@@ -278,9 +309,7 @@ class Op:
         Raises:
             SpecError: a name is unknown, the operator has no gradient, or the reference does not fit.
         """
-        from opwright.spec.backward import describe_backward
-
-        return describe_backward(self, reference, saves)
+        return self.library.describe_backward(self, reference, saves)
 
     def for_training(self, reference: Callable[..., Any], /) -> Op:
         """Describe the training form: the operator that is called in place of this one while autograd records.
@@ -306,9 +335,7 @@ class Op:
             @norm_with_scale.backward(saves=("result_0", "result_1"))
             def norm_with_scale_backward(...): ...
         """
-        from opwright.spec.training_form import describe_training_form
-
-        return describe_training_form(self, reference)
+        return self.library.describe_training_form(self, reference)
 
     # -- used by check and bench -----------------------------------------------------------------------
 
@@ -383,3 +410,28 @@ class Op:
     def hand_written_vmap(self) -> Callable[..., Any] | None:
         """The function that `vmap` decorated."""
         return self._vmap
+
+
+@dataclass(frozen=True)
+class Backward:
+    """The backward of an operator.
+
+    Attributes:
+        forward: the operator whose gradient is computed.
+        op: the backward operator.
+        saves: the values of the forward call that it gets: names of arguments, `result`, or `result_0` and so on.
+    """
+
+    forward: Op
+    op: Op
+    saves: tuple[str, ...]
+
+    @property
+    def takes_wanted(self) -> bool:
+        """Whether the backward operator has the parameter `wanted`, a flag for each differentiable argument."""
+        return len(self.forward.differentiable) > 1
+
+    @property
+    def result_names(self) -> list[str]:
+        """The backward operator's names for the forward operator's results, in order."""
+        return self.forward.result_names

@@ -5,13 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from opwright.errors import SpecError
 from opwright.spec.samples import Make, Sample, SampleFunction, as_sample
-
-if TYPE_CHECKING:
-    from opwright.spec.op import Op
 
 FloorDirection = Literal["forward", "backward"]
 
@@ -70,31 +67,32 @@ def draw_sizes(function: SampleFunction, make: Make, op: str) -> Iterator[Size]:
 _EXAMPLE = 'write `yield "1024 x 1024", (make.randn(1024, 1024), 2.5)` for each size'
 
 
-def check_floor(op: Op, what: object, direction: str) -> None:
+def check_floor(qualified_name: str, what: object, direction: str) -> None:
     """Check the description and the direction of a floor.
 
     Raises:
         SpecError: the description is empty, or the direction is unknown.
     """
     if not isinstance(what, str) or not what:
-        msg = f'the floor of {op.qualified_name} has no description: write @{op.name}.floor("the bare GEMMs")'
+        name = qualified_name.rpartition(":")[2]
+        msg = f'the floor of {qualified_name} has no description: write @{name}.floor("the bare GEMMs")'
         raise SpecError(msg)
     if direction not in get_args(FloorDirection):
         known = " or ".join(map(repr, get_args(FloorDirection)))
-        msg = f"the floor {what!r} of {op.qualified_name} has direction {direction!r}: expected {known}"
+        msg = f"the floor {what!r} of {qualified_name} has direction {direction!r}: expected {known}"
         raise SpecError(msg)
 
 
-def make_floor(op: Op, what: str, function: Callable[..., Any]) -> Floor:
+def make_floor(qualified_name: str, reference: Callable[..., Any], what: str, function: Callable[..., Any]) -> Floor:
     """The floor that `Op.floor` decorates.
 
     Raises:
         SpecError: its parameters differ from the operator's.
     """
-    takes, expected = (list(inspect.signature(one).parameters) for one in (function, op.reference))
+    takes, expected = (list(inspect.signature(one).parameters) for one in (function, reference))
     if takes != expected:
         msg = (
-            f"the floor {what!r} of {op.qualified_name} must take the operator's parameters, ({', '.join(expected)}), "
+            f"the floor {what!r} of {qualified_name} must take the operator's parameters, ({', '.join(expected)}), "
             f"but takes ({', '.join(takes)})"
         )
         raise SpecError(msg)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import opwright
-from opwright.checker.check import RUNTIMES
 from opwright.checker.kinds import Kind
+from opwright.checker.runtime_table import RUNTIME_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +74,7 @@ def test_references_alone_are_green_wherever_python_runs_and_the_hosts_say_what_
     assert report.passed, report.kinds
     for op in ("wave", "joined"):
         cells = {cell.runtime: cell for cell in report.cells if cell.op == f"python_only::{op}"}
-        assert list(cells) == list(RUNTIMES)
+        assert list(cells) == list(RUNTIME_NAMES)
         for runtime, cell in cells.items():
             if runtime.startswith("host"):
                 assert cell.status == "not applicable"

@@ -12,10 +12,11 @@ import pytest
 import torch
 
 import opwright
+from opwright.checker.job import Options
 from opwright.checker.kinds import Kind
+from opwright.checker.models import probe_process
 from opwright.checker.recorder import Recorder
-from opwright.checker.runtimes import probe_process
-from opwright.checker.subject import Options, Subject
+from opwright.checker.subject import Subject
 from opwright.probe.run import ProbeRun, run_probe
 
 if TYPE_CHECKING:

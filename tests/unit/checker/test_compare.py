@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from opwright.checker.case import Case, Family
+from opwright.checker.cases.case import Case, Family
 from opwright.checker.kinds import Kind
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
 from opwright.checker.processes import _failure, run_job
-from opwright.checker.subject import Options
-from opwright.checker.worker import Job
 from opwright.errors import LoadError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from torch import Tensor
 import opwright
 from opwright.builder.definitions import source_text
 from opwright.errors import SpecError
-from opwright.spec import Make, Op
+from opwright.spec import Library, Make, Op
 
 
 def described(reference: Any, **options: Any) -> Op:
@@ -174,7 +174,10 @@ def test_the_definitions_tell_the_bridge_which_operator_computes_which_gradient(
     ) -> tuple[list[Tensor], Tensor]:
         raise NotImplementedError
 
-    @forward.library.op
+    library = forward.library
+    assert isinstance(library, Library)
+
+    @library.op
     def negate(x: Tensor) -> Tensor:
         return -x
 
@@ -182,10 +185,12 @@ def test_the_definitions_tell_the_bridge_which_operator_computes_which_gradient(
     def negate_backward(grad: Tensor) -> Tensor:
         return -grad
 
-    text = source_text(forward.library)
+    text = source_text(library)
     assert r'"mine::everything mine::everything mine::everything_backward 1,2 2,r1 1\n"' in text
     assert r'"mine::negate mine::negate mine::negate_backward 0 - 0\n"' in text
-    assert "opwright_gradients" not in source_text(described(scale).library)
+    without = described(scale).library
+    assert isinstance(without, Library)
+    assert "opwright_gradients" not in source_text(without)
 
 
 def raises(message: str) -> Any:

@@ -11,7 +11,7 @@ from torch import Tensor
 import opwright
 from opwright.builder.definitions import source_text
 from opwright.errors import SpecError
-from opwright.spec import Make, Op
+from opwright.spec import Library, Make, Op
 
 
 def described(**options: Any) -> Op:
@@ -56,6 +56,7 @@ def test_autograd_records_the_training_form_once_it_has_a_native_backward() -> N
 def test_the_definitions_tell_the_bridge_which_training_form_to_call() -> None:
     op = described()
     op.for_training(gated_with_gate).backward(backward, saves=("y", "result_1"))
+    assert isinstance(op.library, Library)
     text = source_text(op.library)
     assert r'"mine::gated mine::gated_with_gate mine::gated_with_gate_backward 0,1 1,r1 1\n"' in text
     assert r'"mine::gated_with_gate mine::gated_with_gate mine::gated_with_gate_backward 0,1 1,r1 1\n"' in text
