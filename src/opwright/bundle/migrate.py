@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opwright.bundle import saved
-from opwright.bundle.weights import give_weights
+from opwright.bundle.source import saved
+from opwright.bundle.source.weights import give_weights
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from opwright.bundle.source import Source
+    from opwright.bundle.source.find import Source
 
 SAME_MODEL = "The source does not compute what the saved model does: name the source that it was saved from"
 

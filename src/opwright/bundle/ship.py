@@ -12,32 +12,32 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from opwright.bundle import shape
-from opwright.bundle.aoti import Package, write_package
 from opwright.bundle.choices import FORMATS, LEVELS, PRECISIONS
-from opwright.bundle.goldens import run_goldens, write_golden
-from opwright.bundle.judge import Judge
-from opwright.bundle.libraries import described, open_libraries, this_release
-from opwright.bundle.manifest import FORMAT, Cpu, Input, Manifest, ModelFile, TorchVersions
+from opwright.bundle.compare.comparator import Judge
+from opwright.bundle.compare.goldens import run_goldens, write_golden
+from opwright.bundle.compare.tolerance import TOLERANCES
+from opwright.bundle.compile.aoti import Package, write_package
+from opwright.bundle.compile.processor import features_here, features_needed
+from opwright.bundle.compile.torchscript import write_torchscript
+from opwright.bundle.format.manifest import FORMAT, Cpu, Input, Manifest, ModelFile, TorchVersions
+from opwright.bundle.format.write import writing
 from opwright.bundle.migrate import SAME_MODEL, migrated
-from opwright.bundle.processor import features_here, features_needed
+from opwright.bundle.pack.libraries import described, open_libraries, this_release
+from opwright.bundle.pack.self_contained import add_runtime
 from opwright.bundle.progress import ShipProgress
-from opwright.bundle.samples import find_inputs, read_samples
-from opwright.bundle.self_contained import add_runtime
-from opwright.bundle.source import find_source
-from opwright.bundle.tolerance import TOLERANCES
-from opwright.bundle.torchscript import write_torchscript
-from opwright.bundle.weights import load_weights
-from opwright.bundle.write import writing
+from opwright.bundle.source import shape
+from opwright.bundle.source.find import find_source
+from opwright.bundle.source.samples import find_inputs, read_samples
+from opwright.bundle.source.weights import load_weights
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from opwright.bundle.goldens import Goldens
-    from opwright.bundle.libraries import Opened
-    from opwright.bundle.samples import Inputs
-    from opwright.bundle.source import Source
+    from opwright.bundle.compare.goldens import Goldens
+    from opwright.bundle.pack.libraries import Opened
+    from opwright.bundle.source.find import Source
+    from opwright.bundle.source.samples import Inputs
 
 _MODEL_FILES = {"torchscript": "model.pt", "aoti": "model.pt2"}
 

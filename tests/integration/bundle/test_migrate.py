@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from opwright.bundle.read import read_manifest
+from opwright.bundle.format.read import read_manifest
 from opwright.host.install import host_program
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import torch
 from typer.testing import CliRunner
 
 import opwright
-from opwright.bundle.libraries import uses_full_abi
-from opwright.bundle.outputs import flat
-from opwright.bundle.tolerance import largest_difference
+from opwright.bundle.compare.outputs import flat
+from opwright.bundle.compare.tolerance import largest_difference
+from opwright.bundle.pack.libraries import uses_full_abi
 from opwright.cli.main import app
 from opwright.errors import BundleError
 from tests.integration.bundle.conftest import MODELS, OF_PACKAGES, PACKAGES, command

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import opwright
-from opwright.bundle.manifest import Place
+from opwright.bundle.format.manifest import Place
 from opwright.host.install import host_program
 from tests.integration.bundle.models import Added
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from opwright.bundle.manifest import (
+from opwright.bundle.format.manifest import (
     FORMAT,
     Cpu,
     Dimension,

@@ -7,15 +7,15 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from opwright.bundle.manifest import Dimension
+from opwright.bundle.format.manifest import Dimension
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch.export import ExportedProgram
 
-    from opwright.bundle.samples import Inputs
-    from opwright.bundle.shape import Size
+    from opwright.bundle.source.samples import Inputs
+    from opwright.bundle.source.shape import Size
 
 _SIZE = re.compile(r"L\['inputs'\]\[(\d+)\]\.size\(\)\[(\d+)\]")
 # Two sizes that have to be equal are said in the manifest, and the host looks at them.

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opwright.bundle.manifest import DIGEST_NAME, FILE_NAME, FileFacts, Manifest
-from opwright.bundle.names import check_path
+from opwright.bundle.format.manifest import DIGEST_NAME, FILE_NAME, FileFacts, Manifest
+from opwright.bundle.format.names import check_path
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:

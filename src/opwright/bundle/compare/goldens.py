@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from opwright.bundle import shape
+from opwright.bundle.compare.outputs import flat, names_of
+from opwright.bundle.compare.tolerance import TOLERANCES, largest_difference
 from opwright.bundle.error_summary import cause
-from opwright.bundle.manifest import Dimension, Output
-from opwright.bundle.names import check_name
-from opwright.bundle.outputs import flat, names_of
-from opwright.bundle.tolerance import TOLERANCES, largest_difference
+from opwright.bundle.format.manifest import Dimension, Output
+from opwright.bundle.format.names import check_name
+from opwright.bundle.source import shape
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from opwright.bundle.samples import Inputs
-    from opwright.bundle.shape import Shape
+    from opwright.bundle.source.samples import Inputs
+    from opwright.bundle.source.shape import Shape
 
 
 @dataclass(frozen=True)

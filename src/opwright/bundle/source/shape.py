@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from opwright.bundle.manifest import Dimension
+from opwright.bundle.format.manifest import Dimension
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:

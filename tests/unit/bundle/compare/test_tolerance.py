@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from opwright.bundle.tolerance import difference, largest_difference, why_infinite
+from opwright.bundle.compare.tolerance import difference, largest_difference, why_infinite
 
 NAN, INF = math.nan, math.inf
 NUMBERS = st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), max_size=6)

@@ -8,8 +8,8 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from opwright.bundle.goldens import Golden
-from opwright.bundle.judge import Judge
+from opwright.bundle.compare.comparator import Judge
+from opwright.bundle.compare.goldens import Golden
 from opwright.bundle.progress import ShipProgress
 from opwright.errors import BundleError
 

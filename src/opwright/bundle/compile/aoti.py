@@ -14,16 +14,16 @@ from torch import nn
 from torch.export import Dim
 
 from opwright.builder.cache import Cache
-from opwright.bundle import shape
-from opwright.bundle.archive import write_again
 from opwright.bundle.choices import LEVELS
+from opwright.bundle.compare.outputs import Flat
+from opwright.bundle.compile.archive import write_again
+from opwright.bundle.compile.guards import broken_guard
+from opwright.bundle.compile.precision import channels_last, for_bfloat16
+from opwright.bundle.compile.processor import features_needed
 from opwright.bundle.error_summary import cause
-from opwright.bundle.guards import broken_guard
-from opwright.bundle.manifest import Dimension, Place
-from opwright.bundle.outputs import Flat
-from opwright.bundle.precision import channels_last, for_bfloat16
-from opwright.bundle.processor import features_needed
-from opwright.bundle.saved import load_package
+from opwright.bundle.format.manifest import Dimension, Place
+from opwright.bundle.source import shape
+from opwright.bundle.source.saved import load_package
 from opwright.bundle.suppress_output import quiet
 from opwright.errors import BundleError
 from opwright.toolchain.compiler import find_cxx
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
     from torch.export import ExportedProgram
 
-    from opwright.bundle.judge import Judge
-    from opwright.bundle.samples import Inputs
-    from opwright.bundle.shape import Size
-    from opwright.bundle.source import Source
+    from opwright.bundle.compare.comparator import Judge
+    from opwright.bundle.source.find import Source
+    from opwright.bundle.source.samples import Inputs
+    from opwright.bundle.source.shape import Size
 
 _METADATA = "opwright.precision"
 # What torch.export says of a size that it was told to leave open.

@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opwright.bundle import shape
-from opwright.bundle.manifest import Dimension
-from opwright.bundle.shape import Shape, parse_shape
+from opwright.bundle.format.manifest import Dimension
+from opwright.bundle.source import shape
+from opwright.bundle.source.shape import Shape, parse_shape
 from opwright.errors import BundleError
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.uint8, torch.int64, torch.bool]

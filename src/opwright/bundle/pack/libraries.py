@@ -13,7 +13,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from opwright.builder.compile import compose
 from opwright.builder.library import build_library
-from opwright.bundle.manifest import LibraryFile, Operator
+from opwright.bundle.format.manifest import LibraryFile, Operator
 from opwright.errors import BundleError
 from opwright.loader.kernels import has_native_kernel, native_schemas
 from opwright.loader.open import open_library

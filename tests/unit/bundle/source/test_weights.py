@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from opwright.bundle.weights import load_weights
+from opwright.bundle.source.weights import load_weights
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:

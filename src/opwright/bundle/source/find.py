@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from opwright.bundle import saved
 from opwright.bundle.error_summary import cause
+from opwright.bundle.source import saved
 from opwright.errors import BundleError, OpwrightError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import ModuleType
 
-    from opwright.bundle.saved import SavedKind
+    from opwright.bundle.source.saved import SavedKind
 
 _FORMS = "expected file.py:callable, package.module:callable, or a saved model (.pt, .pt2)"
 _UNNAMED = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.bundle.read import read_manifest
-from opwright.bundle.write import writing
+from opwright.bundle.format.read import read_manifest
+from opwright.bundle.format.write import writing
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opwright.bundle.manifest import Manifest
+    from opwright.bundle.format.manifest import Manifest
 
 
 def write(target: Path, manifest: Manifest, text: str = "abc", *, force: bool = False) -> Manifest:
@@ -114,7 +114,7 @@ def test_a_place_below_a_file_is_told(tmp_path: Path, manifest: Manifest) -> Non
 SLOW = """
 import sys, time
 from pathlib import Path
-from opwright.bundle.write import writing
+from opwright.bundle.format.write import writing
 with writing(Path(sys.argv[1])) as folder:
     (folder.path / "model.pt").write_text("half")
     print("writing", flush=True)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from opwright.bundle.source import find_source
+from opwright.bundle.source.find import find_source
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.jit._trace import TracerWarning
 
-from opwright.bundle.archive import write_again
-from opwright.bundle.outputs import Flat
-from opwright.bundle.precision import for_bfloat16
-from opwright.bundle.saved import load_torchscript
+from opwright.bundle.compare.outputs import Flat
+from opwright.bundle.compile.archive import write_again
+from opwright.bundle.compile.precision import for_bfloat16
+from opwright.bundle.source.saved import load_torchscript
 from opwright.errors import BundleError
 from opwright.spec.difference import first_line
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from torch.jit import ScriptModule
 
-    from opwright.bundle.judge import Judge
-    from opwright.bundle.source import Source
+    from opwright.bundle.compare.comparator import Judge
+    from opwright.bundle.source.find import Source
 
 # The engine watches the first calls, and rewrites the graph then.
 _CALLS = 3

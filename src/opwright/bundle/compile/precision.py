@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from opwright.bundle.outputs import flat
+from opwright.bundle.compare.outputs import flat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opwright.bundle.judge import Judge
+    from opwright.bundle.compare.comparator import Judge
 
 _IMAGES = 4  # dimensions of what a convolution of pictures takes
 

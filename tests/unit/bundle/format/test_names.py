@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from opwright.bundle.names import check_name, check_path
+from opwright.bundle.format.names import check_name, check_path
 from opwright.errors import BundleError
 
 

@@ -6,8 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from opwright.bundle.manifest import FILE_NAME, FORMAT, MOST_BYTES, Dimension, Input, Manifest, Output
-from opwright.bundle.names import check_name, check_path
+from opwright.bundle.format.manifest import FILE_NAME, FORMAT, MOST_BYTES, Dimension, Input, Manifest, Output
+from opwright.bundle.format.names import check_name, check_path
 from opwright.bundle.strict import read_as, unexpected
 from opwright.errors import BundleError
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from opwright.bundle.manifest import Dimension, ImageRecipe
-from opwright.bundle.samples import find_inputs, read_samples
-from opwright.bundle.source import Source
+from opwright.bundle.format.manifest import Dimension, ImageRecipe
+from opwright.bundle.source.find import Source
+from opwright.bundle.source.samples import find_inputs, read_samples
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opwright.bundle.read import read_manifest
+from opwright.bundle.format.read import read_manifest
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opwright.bundle.manifest import Manifest
+    from opwright.bundle.format.manifest import Manifest
 
 KEYS = [
     *("format", "opwright", "model", "torch", "device", "cpu", "cuda", "libraries", "inputs", "tied", "outputs"),

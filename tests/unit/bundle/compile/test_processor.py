@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.bundle.processor import features_here, features_needed
+from opwright.bundle.compile.processor import features_here, features_needed
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:

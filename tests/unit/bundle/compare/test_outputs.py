@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from opwright.bundle.outputs import Flat, flat, names_of
+from opwright.bundle.compare.outputs import Flat, flat, names_of
 from opwright.errors import BundleError
 
 A, B, C = torch.ones(1), torch.ones(2), torch.ones(3)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from opwright.bundle import shape
 from opwright.bundle.error_summary import cause
-from opwright.bundle.manifest import ImageRecipe
-from opwright.bundle.names import check_name
+from opwright.bundle.format.manifest import ImageRecipe
+from opwright.bundle.format.names import check_name
+from opwright.bundle.source import shape
 from opwright.errors import BundleError, OpwrightError
 from opwright.spec.difference import described, first_line
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from opwright.bundle.shape import Shape
-    from opwright.bundle.source import Source
+    from opwright.bundle.source.find import Source
+    from opwright.bundle.source.shape import Shape
 
 _COLOURS = 3
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from opwright.bundle.goldens import run_goldens, write_golden
-from opwright.bundle.manifest import Output
-from opwright.bundle.samples import Inputs
-from opwright.bundle.shape import parse_shape
+from opwright.bundle.compare.goldens import run_goldens, write_golden
+from opwright.bundle.format.manifest import Output
+from opwright.bundle.source.samples import Inputs
+from opwright.bundle.source.shape import parse_shape
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:

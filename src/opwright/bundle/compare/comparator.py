@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from opwright.bundle.outputs import flat
-from opwright.bundle.tolerance import difference, figure, largest_difference, why_infinite
+from opwright.bundle.compare.outputs import flat
+from opwright.bundle.compare.tolerance import difference, figure, largest_difference, why_infinite
 from opwright.errors import BundleError
 from opwright.spec.difference import first_line
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from opwright.bundle.goldens import Golden
+    from opwright.bundle.compare.goldens import Golden
     from opwright.bundle.progress import ShipProgress
 
 
