@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import plan_library
-from opwright.builder.progress import Progress
 from opwright.checker import sanitize as sanitizers
 from opwright.checker.kinds import Kind
 from opwright.checker.processes import Watcher, run_job
@@ -23,6 +22,7 @@ from opwright.checker.verdict import Cell, Failure, Report
 from opwright.checker.worker import Job
 from opwright.errors import BuildError, LoadError, SpecError
 from opwright.loader.bridge import build_bridge
+from opwright.report.progress import Progress
 from opwright.spec import Library, library_at
 from opwright.spec.select import chosen
 from opwright.toolchain.devices import DEVICES, devices_of

@@ -167,7 +167,7 @@ def test_what_cannot_be_scripted_is_traced_and_the_reason_is_told(tmp_path: Path
     shipped = opwright.ship(f"{MODELS}:unscriptable", output=tmp_path / "b")
     assert list(shipped.differences)[:2] == ["trace", "freeze"]
     (told, *_) = shipped.notes
-    assert told.startswith("traced, since it cannot be scripted: ")
+    assert told.startswith("traced, because it cannot be scripted: ")
     assert "\n" not in told
 
 
@@ -253,10 +253,10 @@ def test_a_compiled_package_is_taken_as_it_is(packaged: Bundle, tmp_path: Path) 
             "dimension 0 of 'image' is to take 1..16, and the export fixes it: the model uses this size as a number",
         ),
         ("branching_on_values", {"format": "aoti"}, "the model cannot be exported: GuardOnDataDependentSymNode"),
-        ("plain", {"format": "onnx"}, "format='onnx' is not to be had: expected 'torchscript' or 'aoti'"),
+        ("plain", {"format": "onnx"}, "format='onnx' is not supported; expected 'torchscript' or 'aoti'"),
         ("plain", {"cpu": "x86-64-v3"}, "TorchScript holds no machine code that cpu='x86-64-v3' could choose"),
-        ("plain", {"device": "cuda"}, "device='cuda' is not to be had: expected 'cpu'"),
-        ("plain", {"tolerance": 1.5}, "tolerance=1.5 is no part of the largest magnitude"),
+        ("plain", {"device": "cuda"}, "device='cuda' is not supported; expected 'cpu'"),
+        ("plain", {"tolerance": 1.5}, "tolerance=1.5 is not a part of the largest magnitude"),
         ("plain", {"tolerance": 1e-9, "precision": "bfloat16"}, "bfloat16 changes the results (sample 0): by 0.00"),
         ("plain", {"shapes": {"image": "1..4,3,9,9"}}, "sample 0 of 'image' is not of the shape that is said"),
     ],

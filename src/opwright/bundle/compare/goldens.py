@@ -1,4 +1,4 @@
-"""What the model gives in eager PyTorch: what everything that is made of it is compared with."""
+"""The goldens: what the model gives in eager PyTorch, with which everything made of it is compared."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Golden:
     what: str
 
     def fresh(self) -> tuple[Tensor, ...]:
-        """The inputs anew: a model may write to them."""
+        """A copy of the inputs: a model may write to them."""
         return tuple(tensor.clone() for tensor in self.inputs)
 
 
@@ -49,7 +49,7 @@ class Goldens:
 
     Attributes:
         kept: the samples, which go into the bundle.
-        probes: samples brought to other sizes of the ranges that are claimed, which do not.
+        probes: samples resized to other sizes of the claimed ranges, which do not.
         outputs: what the manifest says of the outputs.
     """
 
@@ -67,13 +67,16 @@ def run_goldens(model: Callable[..., Any], inputs: Inputs) -> Goldens:
     """Run `model` on its samples, and at the smallest and at middle sizes where these may vary.
 
     Raises:
-        BundleError: it does not run, returns something else than tensors, or gives other results the second time.
+        BundleError: it does not run, returns anything but tensors, or gives other results the second time.
     """
     words = ["random inputs" if inputs.made_up else f"sample {at}" for at in range(len(inputs.samples))]
     ran = [_run(model, call, what) for call, what in zip(inputs.samples, words, strict=True)]
     kept = tuple(golden for golden, _ in ran)
     _check_repeats(model, kept[0])
     names = ran[0][1]
+    if repeated := [name for at, name in enumerate(names) if name in names[:at]]:
+        msg = f"several outputs of the model are called {repeated[0]!r}: give the dicts that it returns other keys"
+        raise BundleError(msg)
     for golden, other in ran:
         if other != names:
             msg = f"{golden.what} gives the outputs {', '.join(other)}, the first one {', '.join(names)}"
@@ -87,7 +90,7 @@ def run_goldens(model: Callable[..., Any], inputs: Inputs) -> Goldens:
 
 def write_golden(golden: Golden, path: Path) -> None:
     """Write the archive that docs/format.md describes; the same bytes for the same tensors."""
-    # A tensor's own memory, and no gradients: what shares it, or is a part of a larger one, is written once more.
+    # Each tensor with memory of its own and no gradients: torch.save would write what it shares or is a part of.
     tensors = tuple(tuple(_plain(tensor) for tensor in part) for part in (golden.inputs, golden.outputs))
     torch.save(tensors, path)
 
@@ -113,7 +116,7 @@ def _check_repeats(model: Callable[..., Any], golden: Golden) -> None:
     if largest_difference(again.outputs, golden.outputs) > TOLERANCES["float32"]:
         msg = (
             "the model gives another result when it is run again with the same inputs: it draws random numbers, or "
-            "changes itself. Ship what always gives the same"
+            "changes itself. Ship a model that always gives the same results"
         )
         raise BundleError(msg)
 
@@ -128,7 +131,7 @@ def _probes(inputs: Inputs) -> list[tuple[tuple[Tensor, ...], str]]:
         if tuple(wanted) not in known:
             known.add(tuple(wanted))
             call = tuple(shape.stretched(*pair) for pair in zip(inputs.samples[0], wanted, strict=True))
-            probes.append((call, "the first sample in other sizes that are claimed"))
+            probes.append((call, "the first sample in other claimed sizes"))
     return probes
 
 

@@ -21,7 +21,7 @@ from opwright.bundle.compile.guards import broken_guard
 from opwright.bundle.compile.precision import channels_last, for_bfloat16
 from opwright.bundle.compile.processor import features_needed
 from opwright.bundle.error_summary import cause
-from opwright.bundle.format.manifest import Dimension, Place
+from opwright.bundle.format.manifest import Dimension, InputDim
 from opwright.bundle.source import shape
 from opwright.bundle.source.saved import load_package
 from opwright.bundle.suppress_output import quiet
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from torch.export import ExportedProgram
 
-    from opwright.bundle.compare.comparator import Judge
-    from opwright.bundle.source.find import Source
+    from opwright.bundle.compile.compilation import Compilation
     from opwright.bundle.source.samples import Inputs
     from opwright.bundle.source.shape import Size
 
@@ -46,50 +45,57 @@ _FIXED = re.compile(r"L\['inputs'\]\[(\d+)\]\.size\(\)\[(\d+)\] as dynamic but y
 
 @dataclass(frozen=True)
 class Package:
-    """What is to be known of a package that was written.
+    """What the manifest needs to know of a package that was written.
 
     Attributes:
-        called: the names of the operators that it calls; None where they cannot be known.
+        called: the names of the operators that it calls; None if they cannot be known.
         features: what it needs of a processor.
-        tied: dimensions that have to be of one size, which its code does not look at.
+        equal_dims: dimensions that have to be of equal size, which its code does not check.
     """
 
     called: list[str] | None
     features: tuple[str, ...] = ()
-    tied: tuple[tuple[Place, ...], ...] = ()
+    equal_dims: tuple[tuple[InputDim, ...], ...] = ()
 
 
-def write_package(source: Source, inputs: Inputs, path: Path, judge: Judge, *, precision: str, cpu: str) -> Package:
-    """Write the model to `path`, compared with its goldens.
+def write_package(work: Compilation, inputs: Inputs, cpu: str) -> Package:
+    """Write the model as a package of AOTInductor's, compared with its goldens.
+
+    Args:
+        work: the model, and what it is compared with.
+        inputs: its inputs, with the sizes that may vary.
+        cpu: for which processors it is compiled.
 
     Raises:
         BundleError: it cannot be exported or compiled, or its results change.
     """
     with torch.no_grad():
-        if source.kind == "aoti" and source.path is not None:
-            return _taken(source, path, judge, precision)
-        program = _exported(source, inputs, judge, precision)
-        features = _compiled(program, path, judge, precision, cpu)
-        judge.examine("AOTInductor", load_package(path))
-        return Package(_called(program), features, _tied(program, inputs))
+        if work.source.kind == "aoti" and work.source.path is not None:
+            return _copied(work, work.source.path)
+        program = _exported(work, inputs)
+        features = _compiled(program, work, cpu)
+        work.comparator.compare("AOTInductor", load_package(work.path))
+        return Package(_called(program), features, _equal_dims(program, inputs))
 
 
-def _taken(source: Source, path: Path, judge: Judge, precision: str) -> Package:
+def _copied(work: Compilation, package: Path) -> Package:
+    source, precision = work.source, work.precision
     if precision != "float32":
         msg = (
             f"{source.name} is compiled already, and its precision cannot be changed: leave --precision {precision} out"
         )
         raise BundleError(msg)
-    judge.examine("the package as it was given", source.model)
-    shutil.copyfile(str(source.path), path)
-    judge.note(f"{source.name} was compiled elsewhere: which features it needs of a processor is not known")
+    work.comparator.compare("the package as it was given", source.model)
+    shutil.copyfile(package, work.path)
+    work.notes.append(f"{source.name} was compiled elsewhere: which features it needs of a processor is not known")
     return Package(None)
 
 
-def _exported(source: Source, inputs: Inputs, judge: Judge, precision: str) -> ExportedProgram:
+def _exported(work: Compilation, inputs: Inputs) -> ExportedProgram:
+    source, precision = work.source, work.precision
     if source.kind == "torchscript":
         msg = (
-            f"{source.name} is TorchScript, of which no package can be compiled as it stands: name the callable that "
+            f"{source.name} is TorchScript, which cannot be compiled into a package: name the callable that "
             "makes the model, use --format torchscript, or see `opwright migrate`"
         )
         raise BundleError(msg)
@@ -100,16 +106,16 @@ def _exported(source: Source, inputs: Inputs, judge: Judge, precision: str) -> E
                 f"the model, or leave --precision {precision} out"
             )
             raise BundleError(msg)
-        judge.examine("the exported program as it was given", source.model)
+        work.comparator.compare("the exported program as it was given", source.model)
         return source.program
     model: Any = source.model
-    inside = for_bfloat16(model, judge) if precision == "bfloat16" else Flat(channels_last(model)).eval()
-    return _export(inside, inputs, judge)
+    inside = for_bfloat16(model, work) if precision == "bfloat16" else Flat(channels_last(model)).eval()
+    return _export(inside, inputs, work)
 
 
-def _export(model: nn.Module, inputs: Inputs, judge: Judge) -> ExportedProgram:
-    judge.step("exporting")
-    given, sizes = judge.goldens[0].fresh(), shape.middle(inputs.shapes)
+def _export(model: nn.Module, inputs: Inputs, work: Compilation) -> ExportedProgram:
+    work.progress.step("exporting")
+    given, sizes = work.comparator.goldens[0].fresh(), shape.middle(inputs.shapes)
     if any(one.varies for one in inputs.shapes):
         # At a size of 0 or 1 the export would take a dimension for fixed.
         given = tuple(shape.stretched(tensor, size) for tensor, size in zip(given, sizes, strict=True))
@@ -158,14 +164,14 @@ def _check_ranges(program: ExportedProgram, inputs: Inputs) -> None:
                 raise BundleError(_narrowed(name, one.dims, at, Dimension(least, most)))
 
 
-def _tied(program: ExportedProgram, inputs: Inputs) -> tuple[tuple[Place, ...], ...]:
+def _equal_dims(program: ExportedProgram, inputs: Inputs) -> tuple[tuple[InputDim, ...], ...]:
     """The dimensions that the export found to be equal whatever their size."""
-    places: dict[str, list[Place]] = {}
+    dims: dict[str, list[InputDim]] = {}
     for name, sizes in zip(inputs.names, _sizes(program), strict=True):
         for at, size in enumerate(sizes):
             if not isinstance(size, int):
-                places.setdefault(str(size.node.expr), []).append(Place(name, at))
-    return tuple(tuple(equal) for equal in places.values() if len(equal) > 1)
+                dims.setdefault(str(size.node.expr), []).append(InputDim(name, at))
+    return tuple(tuple(equal) for equal in dims.values() if len(equal) > 1)
 
 
 def _sizes(program: ExportedProgram) -> list[Any]:
@@ -198,28 +204,28 @@ def _why_not_exported(error: Exception, inputs: Inputs) -> str:
     )
 
 
-def _compiled(program: ExportedProgram, path: Path, judge: Judge, precision: str, cpu: str) -> tuple[str, ...]:
-    judge.step("compiling (AOTInductor)")
+def _compiled(program: ExportedProgram, work: Compilation, cpu: str) -> tuple[str, ...]:
+    work.progress.step("compiling (AOTInductor)")
     level = {} if cpu == "native" else {"cpp.march": cpu, "cpp.simdlen": LEVELS[cpu]}
     settings = {
         "freezing": True,
-        # What it writes of lines and folders of this machine is of no use on another one; and the names in these
-        # assertions, which only a debugging variable enables, are addresses in this process.
+        # Lines and folders of this machine are useless on another one; and the names in these assertions, which only a
+        # debugging variable enables, are addresses in this process.
         "aot_inductor.enable_line_tables": False,
         "size_asserts": False,
-        "aot_inductor.metadata": {_METADATA: precision},
+        "aot_inductor.metadata": {_METADATA: work.precision},
         **level,
     }
     with _cache_folder():
         try:
             compile_and_package = torch._inductor.aoti_compile_and_package
             with quiet():
-                compile_and_package(program, package_path=str(path), inductor_configs=settings)
+                compile_and_package(program, package_path=str(work.path), inductor_configs=settings)
         except Exception as error:
             msg = f"AOTInductor cannot compile the model: {cause(error)}"
             raise BundleError(msg) from error
-        write_again(path)
-        return features_needed(_flags(level), judge.note)
+        write_again(work.path)
+        return features_needed(_flags(level), work.notes.append)
 
 
 def _flags(level: dict[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from opwright.bundle.compare.outputs import flat
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opwright.bundle.compare.comparator import Judge
+    from opwright.bundle.compile.compilation import Compilation
 
 _IMAGES = 4  # dimensions of what a convolution of pictures takes
 
@@ -51,14 +51,14 @@ def channels_last(model: nn.Module) -> nn.Module:
     return copied
 
 
-def for_bfloat16(model: Any, judge: Judge) -> nn.Module:
+def for_bfloat16(model: Any, work: Compilation) -> nn.Module:
     """`model` computing in bfloat16, compared with its goldens.
 
     Raises:
         BundleError: its results are too far from those in float32, or it does not run so.
     """
-    judge.step("bfloat16")
-    dtypes = tuple(output.dtype for output in judge.goldens[0].outputs)
+    work.progress.step("bfloat16")
+    dtypes = tuple(output.dtype for output in work.comparator.goldens[0].outputs)
     inside = InBfloat16(channels_last(model), dtypes).eval()
-    judge.examine("bfloat16", inside, advice="Ship it with --precision float32")
+    work.comparator.compare("bfloat16", inside, advice="Ship it with --precision float32")
     return inside

@@ -21,15 +21,14 @@ if TYPE_CHECKING:
 
     from torch.jit import ScriptModule
 
-    from opwright.bundle.compare.comparator import Judge
-    from opwright.bundle.source.find import Source
+    from opwright.bundle.compile.compilation import Compilation
 
 # The engine watches the first calls, and rewrites the graph then.
 _CALLS = 3
 
 
-def write_torchscript(source: Source, path: Path, judge: Judge, precision: str) -> list[str]:
-    """Write the model to `path`, compared with its goldens after each transform.
+def write_torchscript(work: Compilation) -> list[str]:
+    """Write the model as TorchScript, compared with its goldens after each transform.
 
     Returns:
         The names of the operators that it calls.
@@ -39,15 +38,16 @@ def write_torchscript(source: Source, path: Path, judge: Judge, precision: str) 
     """
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        script = _begun(source, judge, precision)
-        frozen = _transformed("freeze", script, torch.jit.freeze, judge)
-        # The one that is optimised is rewritten in place; the other one may be needed.
-        final = _optimized(torch.jit.freeze(script), frozen, path, judge)
-        judge.examine("saved and loaded", load_torchscript(path), runs=_CALLS)
+        script = _script(work)
+        frozen = _transformed("freeze", script, torch.jit.freeze, work)
+        # The optimised one is rewritten in place, and the other may be needed.
+        final = _optimized(torch.jit.freeze(script), frozen, work)
+        work.comparator.compare("saved and loaded", load_torchscript(work.path), runs=_CALLS)
     return sorted({name.partition(".")[0] for name in torch.jit.export_opnames(final)})
 
 
-def _begun(source: Source, judge: Judge, precision: str) -> ScriptModule:
+def _script(work: Compilation) -> ScriptModule:
+    source, precision = work.source, work.precision
     if source.kind == "torchscript" and isinstance(source.model, torch.jit.ScriptModule):
         if precision != "float32":
             msg = (
@@ -55,7 +55,7 @@ def _begun(source: Source, judge: Judge, precision: str) -> ScriptModule:
                 f"makes the model, or leave --precision {precision} out"
             )
             raise BundleError(msg)
-        judge.examine("TorchScript as it was given", source.model, runs=_CALLS)
+        work.comparator.compare("TorchScript as it was given", source.model, runs=_CALLS)
         return source.model
     if source.kind != "module":
         msg = (
@@ -64,31 +64,31 @@ def _begun(source: Source, judge: Judge, precision: str) -> ScriptModule:
         )
         raise BundleError(msg)
     if precision == "bfloat16":
-        return _traced(for_bfloat16(source.model, judge), judge)
-    judge.step("scripting")
+        return _traced(for_bfloat16(source.model, work), work)
+    work.progress.step("scripting")
     script = torch.jit.script
     try:
         scripted: ScriptModule = script(source.model)
     except Exception as error:  # noqa: BLE001  the compiler of TorchScript raises many kinds
-        judge.note(f"traced, since it cannot be scripted: {_reason(error)}")
-        return _traced(source.model, judge)
-    judge.examine("script", scripted, runs=_CALLS)
+        work.notes.append(f"traced, because it cannot be scripted: {_reason(error)}")
+        return _traced(source.model, work)
+    work.comparator.compare("script", scripted, runs=_CALLS)
     return scripted
 
 
-def _traced(model: Callable[..., Any], judge: Judge) -> ScriptModule:
-    judge.step("tracing")
+def _traced(model: Callable[..., Any], work: Compilation) -> ScriptModule:
+    work.progress.step("tracing")
     trace: Any = torch.jit.trace
     try:
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", TracerWarning)
-            traced: ScriptModule = trace(Flat(model).eval(), judge.goldens[0].fresh(), check_trace=False)
+            traced: ScriptModule = trace(Flat(model).eval(), work.comparator.goldens[0].fresh(), check_trace=False)
     except Exception as error:
         msg = f"the model can be neither scripted nor traced: {first_line(error)}. Try --format aoti"
         raise BundleError(msg) from error
-    for said in dict.fromkeys(str(one.message).splitlines()[0] for one in told if one.category is TracerWarning):
-        judge.note(f"a trace keeps what the first sample decided, and PyTorch warns: {said}")
-    judge.examine(
+    for warning in dict.fromkeys(str(one.message).splitlines()[0] for one in caught if one.category is TracerWarning):
+        work.notes.append(f"a trace keeps what the first sample decided, and PyTorch warns: {warning}")
+    work.comparator.compare(
         "trace",
         traced,
         runs=_CALLS,
@@ -99,32 +99,32 @@ def _traced(model: Callable[..., Any], judge: Judge) -> ScriptModule:
 
 
 def _transformed(
-    name: str, script: ScriptModule, transform: Callable[[ScriptModule], ScriptModule], judge: Judge
+    name: str, script: ScriptModule, transform: Callable[[ScriptModule], ScriptModule], work: Compilation
 ) -> ScriptModule:
-    judge.step(name)
+    work.progress.step(name)
     try:
         made = transform(script)
     except Exception as error:
         msg = f"{name} fails: {first_line(error)}"
         raise BundleError(msg) from error
-    judge.examine(name, made, runs=_CALLS)
+    work.comparator.compare(name, made, runs=_CALLS)
     return made
 
 
-def _optimized(spare: ScriptModule, frozen: ScriptModule, path: Path, judge: Judge) -> ScriptModule:
-    """The model as it was written: optimised where that survives the way to a file and back."""
+def _optimized(spare: ScriptModule, frozen: ScriptModule, work: Compilation) -> ScriptModule:
+    """The model as it was written: optimised if the result can be saved and loaded."""
     name = "optimize_for_inference"
-    optimized = _transformed(name, spare, torch.jit.optimize_for_inference, judge)
-    _save(optimized, path)
+    optimized = _transformed(name, spare, torch.jit.optimize_for_inference, work)
+    _save(optimized, work.path)
     try:
-        load_torchscript(path)
+        load_torchscript(work.path)
     except BundleError:
-        # Weights in oneDNN's own layout, which it puts in for float32, are not written to files.
-        judge.note(f"{name} is left out: what it makes of this model cannot be saved")
-        del judge.by_output[name]
+        # It puts weights into oneDNN's own layout for float32, and those cannot be written to files.
+        work.notes.append(f"{name} is left out: what it makes of this model cannot be saved")
+        work.comparator.forget(name)
     else:
         return optimized
-    _save(frozen, path)
+    _save(frozen, work.path)
     return frozen
 
 
@@ -134,8 +134,8 @@ def _save(script: ScriptModule, path: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """What the compiler of TorchScript minds, in one line."""
+    """Why the compiler of TorchScript refuses a model, in one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     at = next((line for line in lines if line.startswith("File ")), "")
-    said = lines[0] if lines else type(error).__name__
-    return f"{said.rstrip(':.')}" + (f" ({at.rstrip(':')})" if at else "")
+    reason = lines[0] if lines else type(error).__name__
+    return f"{reason.rstrip(':.')}" + (f" ({at.rstrip(':')})" if at else "")

@@ -1,4 +1,4 @@
-"""Makes a bundle stand alone: the host program goes in, and every library that it and the operators need."""
+"""Makes a bundle self-contained: adds the host program, and every library that it and the operators need."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-PROGRAM = "runtime/bin/opwright-host"
+PROGRAM = "host/bin/opwright-host"
 LAUNCHER = "run"
-_LIBRARIES = "runtime/lib"
-# The C library is the one thing that the machine brings: it belongs to its loader, and to no bundle.
+_LIBRARIES = "host/lib"
+# Only the C library comes from the machine: it belongs to the machine's loader, not to a bundle.
 _C_LIBRARY = re.compile(
     r"(ld-linux.*|lib(c|m|mvec|dl|pthread|rt|util|resolv|nsl|anl|thread_db|BrokenLocale))\.so(\.\d+)*"
 )
@@ -26,11 +26,11 @@ _FOUND = re.compile(r"^\s*(\S+) => (/\S.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _MISSING = re.compile(r"^\s*(\S+) => not found$", re.MULTILINE)
 
 
-def add_runtime(folder: Path) -> str:
-    """Put the host program, what starts it, and the libraries that both and the operators need into a bundle.
+def add_host(folder: Path) -> str:
+    """Put the host program, its launcher, and the libraries that they and the operators need into a bundle.
 
     Args:
-        folder: the bundle under way, its operator libraries in it already.
+        folder: the unfinished bundle, which already holds its operator libraries.
 
     Returns:
         The path of the program, for the manifest.
@@ -47,18 +47,18 @@ def add_runtime(folder: Path) -> str:
     libraries = folder / _LIBRARIES
     libraries.mkdir()
     for name, path in sorted(needed_libraries([program, *sorted(folder.glob("lib/*.so"))]).items()):
-        shutil.copy(path, libraries / name)  # under the name by which it is asked for, and no link
+        shutil.copy(path, libraries / name)  # under the name it is asked for, and never a link
     return PROGRAM
 
 
 def needed_libraries(objects: Iterable[Path]) -> dict[str, str]:
-    """The shared libraries that `objects` need, and those that these need, but for the C library's own.
+    """The shared libraries that `objects` need, directly or indirectly, without the C library's own.
 
     Args:
         objects: programs and shared objects.
 
     Returns:
-        Where each one lies on this machine, by the name that it is asked for.
+        The path of each on this machine, by the name it is asked for.
 
     Raises:
         BundleError: one is not on this machine.
@@ -66,10 +66,10 @@ def needed_libraries(objects: Iterable[Path]) -> dict[str, str]:
     found: dict[str, str] = {}
     torch = str(find_pytorch().lib_dir)
     for path in objects:
-        # The loader's own answer: it alone knows where it looks.
-        said = run(["ldd", path], env={"LD_LIBRARY_PATH": torch}, check=False).output
-        if missing := _MISSING.findall(said):
-            msg = f"{path.name} needs {', '.join(missing)}, which this machine does not have: install what brings it"
+        # The loader is asked: only it knows where it looks.
+        answer = run(["ldd", path], env={"LD_LIBRARY_PATH": torch}, check=False).output
+        if missing := _MISSING.findall(answer):
+            msg = f"{path.name} needs {', '.join(missing)}, which this machine does not have: install what provides it"
             raise BundleError(msg)
-        found.update((name, where) for name, where in _FOUND.findall(said) if not _C_LIBRARY.fullmatch(name))
+        found.update((name, where) for name, where in _FOUND.findall(answer) if not _C_LIBRARY.fullmatch(name))
     return found

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from opwright.bundle.error_summary import cause
+from opwright.bundle.format.limits import LIST_LENGTH
 from opwright.bundle.format.manifest import ImageRecipe
 from opwright.bundle.format.names import check_name
+from opwright.bundle.format.read import read_as
 from opwright.bundle.source import shape
 from opwright.errors import BundleError, OpwrightError
 from opwright.spec.difference import described, first_line
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
     from opwright.bundle.source.find import Source
     from opwright.bundle.source.shape import Shape
-
-_COLOURS = 3
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ def find_inputs(source: Source, given: Iterable[Any] | None, said: Mapping[str, 
     texts = {**source.shapes, **said}
     calls = list(_drawn(source, given))
     names = _names(source, calls, texts)
+    for name in names:
+        check_name(name, "the name of an input")
     for what, wrong in (("shape", texts), ("image recipe", source.images)):
         for name in wrong:
             if name not in names:
@@ -185,36 +187,29 @@ def _images(source: Source, names: Sequence[str]) -> tuple[ImageRecipe | None, .
     return tuple(_image(name, source.images[name]) if name in source.images else None for name in names)
 
 
-def _image(name: str, said: Mapping[str, Any]) -> ImageRecipe:
-    wanted = {"resize", "crop", "mean", "std"}
-    if not isinstance(said, dict) or set(said) != wanted:
-        msg = f"the image recipe of {name!r} is {said!r:.200}: expected a dict with {', '.join(sorted(wanted))}"
+def _image(name: str, given: Any) -> ImageRecipe:
+    what = f"the image recipe of {name!r}"
+    if not isinstance(given, dict):
+        msg = f"{what} is {given!r:.200}: expected a dict with resize, crop, mean and std"
         raise BundleError(msg)
-    wrong = (
-        f"the image recipe of {name!r} is {said!r:.200}: expected resize in pixels, crop as (height, width) no larger "
-        "than that, and mean and std of three numbers each, none of std 0"
-    )
+    plain = dict(given)
+    if isinstance(plain.get("crop"), int):
+        plain["crop"] = [plain["crop"], plain["crop"]]
     try:
-        crop = (said["crop"], said["crop"]) if isinstance(said["crop"], int) else tuple(said["crop"])
-        colours = [tuple(map(float, said[key])) for key in ("mean", "std")]
-    except (TypeError, ValueError) as error:
-        raise BundleError(wrong) from error
-    if (
-        not all(isinstance(size, int) and size > 0 for size in (said["resize"], *crop))
-        or len(crop) != 2
-        or max(crop) > said["resize"]
-        or any(len(numbers) != _COLOURS for numbers in colours)
-        or not all(colours[1])
-    ):
-        raise BundleError(wrong)
-    (red, green, blue), (red_std, green_std, blue_std) = colours
-    return ImageRecipe(said["resize"], (crop[0], crop[1]), (red, green, blue), (red_std, green_std, blue_std))
+        # Tensors and arrays have numbers of their own kinds.
+        plain |= {key: list(map(float, plain[key])) for key in ("mean", "std") if key in plain}
+    except (TypeError, ValueError, OverflowError) as error:
+        msg = f"{what} is {given!r:.200}: expected mean and std of three numbers each"
+        raise BundleError(msg) from error
+    recipe: ImageRecipe = read_as(ImageRecipe, plain, "", what)
+    return recipe
 
 
 def _checked(inputs: Inputs) -> Inputs:
-    for name in inputs.names:
-        check_name(name, "the name of an input")
     if not inputs.samples:
-        msg = "there are no samples: samples() has to yield at least one"
+        msg = "there are no samples: samples() must yield at least one"
+        raise BundleError(msg)
+    if len(inputs.samples) > LIST_LENGTH:
+        msg = f"there are {len(inputs.samples)} samples, and a bundle holds at most {LIST_LENGTH}: yield fewer"
         raise BundleError(msg)
     return inputs

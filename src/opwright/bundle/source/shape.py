@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from opwright.bundle.format.limits import RANK
 from opwright.bundle.format.manifest import Dimension
 from opwright.errors import BundleError
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 Size = int | Dimension
 
 _FORM = re.compile(r"(?:([a-z]\w*)\[(.*)\]|([^\[\]]*))", flags=re.DOTALL)
-_DIMENSION = re.compile(r"(\d+)(?:(\.\.)(\d+)?)?")
+# No size has more than 19 digits, and Python refuses to read very long numbers.
+_DIMENSION = re.compile(r"([0-9]{1,30})(?:(\.\.)([0-9]{1,30})?)?")
 LARGEST = 2**63 - 1
 # How far inputs without an end are tried, beyond their beginning.
 _BEYOND = 8
@@ -56,6 +58,9 @@ def parse_shape(text: str) -> Shape:
         raise _unreadable(text)
     # A lone `float32`, without brackets, is no list of dimensions either: what follows refuses it.
     listed = [part.strip() for part in dims.split(",")] if dims.strip() or not found[1] else []
+    if len(listed) > RANK:
+        msg = f"{text!r:.100} has {len(listed)} dimensions: expected at most {RANK}"
+        raise BundleError(msg)
     return Shape(_dtype(found[1] or "float32", text), tuple(_dimension(part, text) for part in listed))
 
 
@@ -153,7 +158,7 @@ def _dimension(part: str, text: str) -> Size:
         raise _unreadable(text)
     least, most = int(found[1]), int(found[3]) if found[3] else None
     if max(least, most or 0) > LARGEST or (most is not None and most < least):
-        msg = f"{part!r} in the shape {text!r} is no range: expected the smallest size first, and no size beyond 2^63"
+        msg = f"{part!r} in the shape {text!r} is not a range: expected the smallest size first, and none beyond 2^63"
         raise BundleError(msg)
     if not found[2] or least == most:
         return least
@@ -162,6 +167,6 @@ def _dimension(part: str, text: str) -> Size:
 
 def _unreadable(text: str) -> BundleError:
     return BundleError(
-        f"{text!r} is no shape: expected such as float32[1..64,3,224,224], where 1..64 is a size that varies, and 1.. "
-        "one without an end"
+        f"{text!r:.300} is not a shape: expected one such as float32[1..64,3,224,224], where 1..64 is a size that "
+        "varies, and 1.. one without an upper limit"
     )

@@ -71,6 +71,7 @@ def other_dtype(x: Tensor) -> Tensor:
         (counted, "sample 1 gives the outputs output_0, output_1, the first one output"),
         (other_dtype, "the output 'output' has another dtype or number of dimensions where sizes differ"),
         (lambda _: 3, "the model returns a int"),
+        (lambda x: {"a.b": x, "a": {"b": x}}, "several outputs of the model are called 'a.b': give the dicts that it"),
         (lambda x: {"a\n": x}, "the name of an output is 'a\\n': expected 1 to 255 bytes"),
     ],
 )
@@ -81,7 +82,7 @@ def test_a_model_that_cannot_be_compared_is_refused(model: Callable[[Tensor], ob
 
 
 def test_a_size_that_is_claimed_and_does_not_work_is_told() -> None:
-    with pytest.raises(BundleError, match=r"with the first sample in other sizes that are claimed \(float32\[1\]\)"):
+    with pytest.raises(BundleError, match=r"with the first sample in other claimed sizes \(float32\[1\]\)"):
         run_goldens(fails, inputs(ONES(4), shape="1..8"))
 
 

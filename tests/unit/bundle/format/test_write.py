@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
+from opwright.bundle.format.limits import FORMAT
 from opwright.bundle.format.read import read_manifest
 from opwright.bundle.format.write import writing
 from opwright.errors import BundleError
@@ -17,13 +20,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opwright.bundle.format.manifest import Manifest
+    from opwright.bundle.format.write import Folder
+
+
+def fill(folder: Folder, text: str) -> None:
+    for name in ("model.pt", "lib/mine.so", "goldens/0.pt"):
+        (folder.path / name).parent.mkdir(exist_ok=True)
+        (folder.path / name).write_text(text)
 
 
 def write(target: Path, manifest: Manifest, text: str = "abc", *, force: bool = False) -> Manifest:
     with writing(target, force=force) as folder:
-        for name in ("model.pt", "lib/mine.so", "goldens/0.pt"):
-            (folder.path / name).parent.mkdir(exist_ok=True)
-            (folder.path / name).write_text(text)
+        fill(folder, text)
         return folder.finish(manifest)
 
 
@@ -57,7 +65,7 @@ def test_nothing_stays_where_writing_fails(target: Path, manifest: Manifest) -> 
 
 def test_what_is_there_is_replaced_only_where_that_is_said(target: Path, manifest: Manifest) -> None:
     write(target, manifest, "old")
-    with pytest.raises(BundleError, match="is there already: name another place with -o, or replace it with --force"):
+    with pytest.raises(BundleError, match="already exists: name another place with -o, or replace it with --force"):
         write(target, manifest, "new")
     assert (target / "model.pt").read_text() == "old"
     write(target, manifest, "new", force=True)
@@ -67,12 +75,32 @@ def test_what_is_there_is_replaced_only_where_that_is_said(target: Path, manifes
 
 def test_what_came_there_in_the_meantime_is_not_replaced(target: Path, manifest: Manifest) -> None:
     with writing(target) as folder:
-        (folder.path / "model.pt").write_text("new")
+        fill(folder, "new")
         target.mkdir()
-        with pytest.raises(BundleError, match="is there already"):
+        with pytest.raises(BundleError, match="already exists"):
             folder.finish(manifest)
     assert list(target.iterdir()) == []
     assert hidden(target.parent) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tolerance": math.nan}, "the manifest cannot be written: "),
+        ({"opwright": "\ud800"}, "the manifest cannot be written: "),
+        ({"tolerance": False}, "a host would refuse it: manifest.json: 'tolerance' must be a number, got False"),
+        ({"goldens": ("goldens/1.pt",)}, "a host would refuse it: manifest.json: the file 'goldens/1.pt' is named"),
+        ({"opwright": "x" * 256}, "a host would refuse it: manifest.json: 'opwright' must be 1 to 255 bytes of text"),
+        ({"goldens": ("goldens/0.pt",) * 4097}, "a host would refuse it: manifest.json: 'goldens' must be a list of"),
+    ],
+)
+def test_what_a_host_would_refuse_is_not_put_in_place(
+    target: Path, manifest: Manifest, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(BundleError) as refused:
+        write(target, replace(manifest, **change))
+    assert message in str(refused.value)
+    assert list(target.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link"])
@@ -88,7 +116,7 @@ def test_what_is_no_bundle_is_never_replaced(target: Path, manifest: Manifest, k
     else:
         thesis.rename(target)
         thesis = target
-    with pytest.raises(BundleError, match="is there and is no bundle: it is not replaced, by --force neither"):
+    with pytest.raises(BundleError, match="exists and is not a bundle; --force will not replace it"):
         write(target, manifest, force=True)
     assert thesis.read_text() == "years of work"
 
@@ -96,7 +124,7 @@ def test_what_is_no_bundle_is_never_replaced(target: Path, manifest: Manifest, k
 def test_a_link_and_a_name_that_cannot_be_in_a_bundle_are_refused(target: Path, manifest: Manifest) -> None:
     with writing(target) as folder:
         (folder.path / "model.pt").symlink_to("/etc/hostname")
-        with pytest.raises(BundleError, match="is no plain file: a bundle holds no links"):
+        with pytest.raises(BundleError, match="is not a regular file: a bundle holds no links"):
             folder.finish(manifest)
         (folder.path / "model.pt").unlink()
         (folder.path / "my model.pt").write_text("abc")
@@ -136,6 +164,6 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_and_a_live_one_is_left
         finally:
             writer.send_signal(signal.SIGKILL)
     assert hidden(target.parent) == left
-    assert json.loads((target / "manifest.json").read_text())["format"] == 1
+    assert json.loads((target / "manifest.json").read_text())["format"] == FORMAT
     write(target, manifest, force=True)
     assert hidden(target.parent) == []

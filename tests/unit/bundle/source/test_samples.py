@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -132,23 +133,43 @@ def test_an_image_recipe_is_kept_with_its_input() -> None:
 
 
 @pytest.mark.parametrize(
-    "recipe",
+    ("recipe", "message"),
     [
-        {},
-        {**RECIPE, "flip": True},
-        {**RECIPE, "resize": 0},
-        {**RECIPE, "resize": "256"},
-        {**RECIPE, "crop": (224,)},
-        {**RECIPE, "crop": (257, 257)},
-        {**RECIPE, "mean": (0.5,)},
-        {**RECIPE, "mean": "abc"},
-        {**RECIPE, "std": (1, 0, 1)},
-        [],
+        ({}, ": the key 'resize' is missing"),
+        ([], " is []: expected a dict with resize, crop, mean and std"),
+        ({**RECIPE, "flip": True}, ": the key 'flip' is unknown"),
+        ({**RECIPE, "resize": 0}, ": 'resize' must be a whole number of at least 1, got 0"),
+        ({**RECIPE, "resize": 65537}, ": 'resize' must be a whole number of at most 65536, got 65537"),
+        ({**RECIPE, "resize": "256"}, ": 'resize' must be a whole number, got '256'"),
+        ({**RECIPE, "resize": True}, ": 'resize' must be a whole number, got True"),
+        ({**RECIPE, "crop": (224,)}, ": 'crop' must be a list of length 2, got (224,)"),
+        ({**RECIPE, "crop": (257, 257)}, " must be a crop no larger than resize, got {"),
+        ({**RECIPE, "mean": (0.5,)}, ": 'mean' must be a list of length 3, got [0.5]"),
+        ({**RECIPE, "mean": "abc"}, ": expected mean and std of three numbers each"),
+        ({**RECIPE, "mean": (0, 10**400, 0)}, ": expected mean and std of three numbers each"),
+        ({**RECIPE, "mean": (0, math.nan, 0)}, " must be a mean and an std of finite numbers, with no std of 0, got {"),
+        ({**RECIPE, "std": (1, 1, math.inf)}, " must be a mean and an std of finite numbers, with no std of 0, got {"),
+        ({**RECIPE, "std": (1, 0, 1)}, " must be a mean and an std of finite numbers, with no std of 0, got {"),
     ],
 )
-def test_an_image_recipe_that_is_none_is_refused(recipe: object) -> None:
-    with pytest.raises(BundleError, match=r"the image recipe of 'image' is .*: expected "):
+def test_an_image_recipe_that_a_host_would_refuse_is_refused(recipe: object, message: str) -> None:
+    with pytest.raises(BundleError) as refused:
         find_inputs(source(images={"image": recipe}), [ONES(1)], {})
+    assert str(refused.value).startswith("the image recipe of 'image'")
+    assert message in str(refused.value)
+
+
+def test_an_image_recipe_may_hold_numbers_of_numpy_and_of_torch() -> None:
+    recipe = {**RECIPE, "mean": np.array([0.5, 0.25, 0], np.float32), "std": ONES(3)}
+    (image,) = find_inputs(source(images={"image": recipe}), [ONES(1)], {}).images
+    assert image == ImageRecipe(256, (224, 200), (0.5, 0.25, 0.0), (1.0, 1.0, 1.0))
+
+
+def test_more_samples_than_a_bundle_holds_and_names_that_are_no_text_are_refused() -> None:
+    with pytest.raises(BundleError, match="there are 4097 samples, and a bundle holds at most 4096"):
+        find_inputs(source(), [ONES(1)] * 4097, {})
+    with pytest.raises(BundleError, match="the name of an input is 1: expected 1 to 255 bytes of text"):
+        find_inputs(source(()), [{1: ONES(1)}], {})
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_the_notation_has_a_short_form(text: str, written: str) -> None:
     "text", ["", "float32", "float32[", "float32[1]]", "[1]", "1;2", "1..2..3", "-1", "1,,2", "N,3", "[]"]
 )
 def test_what_is_no_shape_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(BundleError, match=r"is no shape: expected such as float32\[1\.\.64,3,224,224\]"):
+    with pytest.raises(BundleError, match=r"is not a shape: expected one such as float32\[1\.\.64,3,224,224\]"):
         parse_shape(text)
 
 
@@ -54,8 +54,10 @@ def test_what_is_no_shape_is_refused_with_an_example(text: str) -> None:
     [
         ("float33[1]", "names the dtype 'float33', which PyTorch does not have"),
         ("nn[1]", "names the dtype 'nn'"),
-        ("4..3", "'4..3' in the shape '4..3' is no range: expected the smallest size first"),
-        (f"{2**63}", "no size beyond 2"),
+        ("4..3", "'4..3' in the shape '4..3' is not a range: expected the smallest size first"),
+        (f"{2**63}", "the smallest size first, and none beyond 2^63"),
+        ("9" * 5000, "is not a shape: expected one such as"),
+        (",".join(["1"] * 65), "has 65 dimensions: expected at most 64"),
     ],
 )
 def test_a_wrong_dtype_or_range_is_named(text: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Sizes of two inputs that have to be equal: a package's code would read beyond the smaller one."""
+"""Dimensions of two inputs that must be of equal size: a package's code would read beyond the smaller one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import opwright
-from opwright.bundle.format.manifest import Place
+from opwright.bundle.format.manifest import InputDim
 from opwright.host.install import host_program
 from tests.integration.bundle.models import Added
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 def shipped(tmp_path_factory: pytest.TempPathFactory) -> Shipped:
     samples = [(torch.ones(rows, 4), torch.ones(rows, 4)) for rows in (3, 5)]
     shapes = {"one": "1..9,4", "other": "1..9,4"}
-    output = tmp_path_factory.mktemp("tied") / "bundle"
+    output = tmp_path_factory.mktemp("equal") / "bundle"
     return opwright.ship(Added(), output=output, format="aoti", samples=samples, shapes=shapes)
 
 
-def test_the_manifest_says_which_sizes_the_export_found_to_be_one(shipped: Shipped) -> None:
-    assert shipped.manifest.tied == ((Place("one", 0), Place("other", 0)),)
+def test_the_manifest_lists_the_dimensions_that_the_export_found_to_be_equal(shipped: Shipped) -> None:
+    assert shipped.manifest.equal_dims == ((InputDim("one", 0), InputDim("other", 0)),)
 
 
 @pytest.mark.parametrize(("rows", "code"), [(7, 0), (6, 40), (8, 40)])
-def test_the_host_refuses_sizes_that_are_each_well_and_not_equal(
+def test_the_host_refuses_sizes_that_are_each_in_range_but_not_equal(
     shipped: Shipped, tmp_path: Path, rows: int, code: int
 ) -> None:
     np.savez(tmp_path / "inputs.npz", one=np.ones((7, 4), np.float32), other=np.ones((rows, 4), np.float32))
