@@ -160,7 +160,9 @@ def bare(self_contained: Path, change_root: list[str]) -> Bare:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_a_bundle_gives_on_a_bare_machine_what_python_gives(self_contained: Path, change_root: list[str], kind: str) -> None:
+def test_a_bundle_gives_on_a_bare_machine_what_python_gives(
+    self_contained: Path, change_root: list[str], kind: str
+) -> None:
     machine = Bare(self_contained / kind, change_root)
     assert not {"proc", "tmp", "dev", "usr"} & {path.name for path in machine.root.iterdir()}
     done = machine.run("--requests", "/files/requests.jsonl")

@@ -89,6 +89,9 @@ def read_as(kind: Any, value: Any, place: str, file: str) -> Any:
         return msgspec.convert(value, kind, strict=True)
     except msgspec.ValidationError as error:
         raise _explained(str(error), value, place, file) from error
+    except UnicodeEncodeError as error:  # half of a surrogate pair, where one of several words or a key is expected
+        msg = f"{f'{file}: {place!r}' if place else file} holds text that UTF-8 does not have: {error.object!a:.100}"
+        raise BundleError(msg) from error
 
 
 def _explained(said: str, value: Any, place: str, file: str) -> BundleError:

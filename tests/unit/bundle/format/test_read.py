@@ -122,6 +122,8 @@ def test_the_files_are_listed_by_name_whatever_order_they_came_in(manifest: Mani
         ("tolerance", -1, "'tolerance' must be a number of at least 0"),
         ("files", [], "'files' must be an object, got []"),
         ("more", 1, "the key 'more' is unknown"),
+        ("device", "\ud800", "manifest.json holds text that UTF-8 does not have: '\\ud800'"),
+        ("\ud800", "x", "manifest.json holds text that UTF-8 does not have: '\\ud800'"),
         ("cpu.model", "x", "the key 'cpu.model' is unknown"),
     ],
 )
