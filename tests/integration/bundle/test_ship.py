@@ -229,7 +229,7 @@ def test_a_compiled_package_is_taken_as_it_is(packaged: Bundle, tmp_path: Path) 
         (
             "net",
             {"ops": [PACKAGES / "traps" / "fake_dtype"]},
-            "has no native sources: its operators exist in Python alone",
+            "has no native sources: its operators exist only in Python",
         ),
         ("plain", {"ops": [MODELS.parent]}, "holds no operator library: expected an op.py at"),
         (
@@ -240,17 +240,17 @@ def test_a_compiled_package_is_taken_as_it_is(packaged: Bundle, tmp_path: Path) 
         (
             "branching_on_sizes",
             {"format": "aoti"},
-            "takes 5..16 alone: what it does depends on that size. Give --shape image=5..16,3,8,8, or change the model",
+            "accepts only 5..16: what it does depends on that size. Give --shape image=5..16,3,8,8, or change",
         ),
         (
             "branching_on_one_size",
             {"format": "aoti"},
-            "the model as it is exported is right where image.shape[0] != 4, which it is not for 4: what it does",
+            "the exported model is only right where image.shape[0] != 4, and that is false for 4: what it does",
         ),
         (
             "counting",
             {"format": "aoti"},
-            "dimension 0 of 'image' is to take 1..16, and the export fixes it: the model uses this size as a number",
+            "dimension 0 of 'image' should accept 1..16, but the export fixes it: the model uses this size as a number",
         ),
         ("branching_on_values", {"format": "aoti"}, "the model cannot be exported: GuardOnDataDependentSymNode"),
         ("plain", {"format": "onnx"}, "format='onnx' is not supported; expected 'torchscript' or 'aoti'"),
@@ -258,7 +258,7 @@ def test_a_compiled_package_is_taken_as_it_is(packaged: Bundle, tmp_path: Path) 
         ("plain", {"device": "cuda"}, "device='cuda' is not supported; expected 'cpu'"),
         ("plain", {"tolerance": 1.5}, "tolerance=1.5 is not a part of the largest magnitude"),
         ("plain", {"tolerance": 1e-9, "precision": "bfloat16"}, "bfloat16 changes the results (sample 0): by 0.00"),
-        ("plain", {"shapes": {"image": "1..4,3,9,9"}}, "sample 0 of 'image' is not of the shape that is said"),
+        ("plain", {"shapes": {"image": "1..4,3,9,9"}}, "sample 0 of 'image' does not have the given shape"),
     ],
 )
 def test_what_cannot_be_shipped_is_refused_and_nothing_is_written(
@@ -274,7 +274,7 @@ def test_a_saved_model_of_the_other_kind_is_refused(tmp_path: Path) -> None:
     torch.jit.trace(torch.nn.Identity(), torch.ones(1)).save(str(tmp_path / "saved.pt"))
     torch.export.save(torch.export.export(torch.nn.ReLU(), (torch.ones(2),)), tmp_path / "saved.pt2")
     for name, asked, message in (
-        ("saved.pt", {"format": "aoti"}, "is TorchScript, of which no package can be compiled as it stands"),
+        ("saved.pt", {"format": "aoti"}, "is TorchScript, which cannot be compiled into a package"),
         ("saved.pt", {"precision": "bfloat16"}, "is TorchScript already, and its precision cannot be changed"),
         ("saved.pt2", {}, "is an exported program, of which no TorchScript can be made: give --format aoti"),
         ("saved.pt2", {"format": "aoti", "precision": "bfloat16"}, "is exported already, and its precision cannot be"),

@@ -70,7 +70,7 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=4,
 )
-VALUES = st.sampled_from([None, True, False, [], {}, *NUMBERS, *TEXTS]) | ANYTHING
+VALUES: st.SearchStrategy[Any] = st.sampled_from([None, True, False, [], {}, *NUMBERS, *TEXTS]) | ANYTHING
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from opwright.bundle.compare.outputs import flat, names_of
 from opwright.bundle.compare.tolerance import TOLERANCES, largest_difference
-from opwright.bundle.error_summary import cause
+from opwright.bundle.error_summary import error_summary
 from opwright.bundle.format.manifest import Dimension, Output
 from opwright.bundle.format.names import check_name
 from opwright.bundle.source import shape
@@ -50,7 +50,7 @@ class Goldens:
     Attributes:
         kept: the samples, which go into the bundle.
         probes: samples resized to other sizes of the claimed ranges, which do not.
-        outputs: what the manifest says of the outputs.
+        outputs: the outputs, as the manifest lists them.
     """
 
     kept: tuple[Golden, ...]
@@ -106,7 +106,7 @@ def _run(model: Callable[..., Any], call: tuple[Tensor, ...], what: str) -> tupl
             result = model(*golden.fresh())
     except Exception as error:
         sizes = ", ".join(str(shape.Shape(tensor.dtype, tuple(tensor.shape))) for tensor in call)
-        msg = f"the model does not run with {what} ({sizes}): {cause(error)}"
+        msg = f"the model does not run with {what} ({sizes}): {error_summary(error)}"
         raise BundleError(msg) from error
     return Golden(call, tuple(map(_plain, flat(result))), what), names_of(result)
 

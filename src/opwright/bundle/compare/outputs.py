@@ -1,4 +1,4 @@
-"""What a model returns, one tensor after the other, and how each is called."""
+"""The tensors that a model returns, and their names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def flat(result: Any) -> tuple[Tensor, ...]:
     """The tensors of a result, those in tuples, lists and dicts one by one.
 
     Raises:
-        BundleError: something in it is no tensor.
+        BundleError: something in it is not a tensor.
     """
     return tuple(tensor for _, tensor in _named(result))
 
@@ -28,7 +28,7 @@ def names_of(result: Any) -> tuple[str, ...]:
     """The names of the tensors of a result: `output`, `output_0` and so on, or the keys of the dicts they are in.
 
     Raises:
-        BundleError: something in it is no tensor.
+        BundleError: something in it is not a tensor.
     """
     paths = [path for path, _ in _named(result)]
     if paths == [()]:

@@ -20,7 +20,7 @@ TOLERANCES = {"float32": 1e-4, "bfloat16": 5e-2}
 def difference(output: Tensor, golden: Tensor) -> float:
     """The largest difference, as a part of the golden's largest magnitude; infinite where nothing may differ.
 
-    NaN is equal to NaN, and an infinity to itself; a golden of zeros alone, of NaN or of infinities takes nothing else.
+    NaN is equal to NaN, and an infinity to itself. A golden of only zeros, NaN or infinities is equal to nothing else.
     """
     if output.shape != golden.shape or output.dtype != golden.dtype:
         return math.inf

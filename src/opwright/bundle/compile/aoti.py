@@ -1,4 +1,4 @@
-"""Makes a package of AOTInductor's of a model: exported with the sizes that may vary, and compiled ahead of time."""
+"""Makes an AOTInductor package of a model: exported with the sizes that may vary, and compiled ahead of time."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from opwright.bundle.compile.archive import write_again
 from opwright.bundle.compile.guards import broken_guard
 from opwright.bundle.compile.precision import channels_last, for_bfloat16
 from opwright.bundle.compile.processor import features_needed
-from opwright.bundle.error_summary import cause
+from opwright.bundle.error_summary import error_summary
 from opwright.bundle.format.manifest import Dimension, InputDim
 from opwright.bundle.source import shape
 from opwright.bundle.source.saved import load_package
-from opwright.bundle.suppress_output import quiet
+from opwright.bundle.suppress_output import suppress_output
 from opwright.errors import BundleError
 from opwright.toolchain.compiler import find_cxx
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from opwright.bundle.source.shape import Size
 
 _METADATA = "opwright.precision"
-# What torch.export says of a size that it was told to leave open.
+# How torch.export reports a size that should have stayed dynamic.
 _FIXED = re.compile(r"L\['inputs'\]\[(\d+)\]\.size\(\)\[(\d+)\] as dynamic but your code specialized it")
 
 
@@ -59,7 +59,7 @@ class Package:
 
 
 def write_package(work: Compilation, inputs: Inputs, cpu: str) -> Package:
-    """Write the model as a package of AOTInductor's, compared with its goldens.
+    """Write the model as an AOTInductor package, compared with its goldens.
 
     Args:
         work: the model, and what it is compared with.
@@ -123,15 +123,15 @@ def _export(model: nn.Module, inputs: Inputs, work: Compilation) -> ExportedProg
         {at: _free(dim) for at, dim in enumerate(one.dims) if isinstance(dim, Dimension)} for one in inputs.shapes
     )
     try:
-        with quiet():
+        with suppress_output():
             program = torch.export.export(model, given, dynamic_shapes={"inputs": free}, strict=False)
     except Exception as error:
         raise BundleError(_why_not_exported(error, inputs)) from error
     _check_ranges(program, inputs)
     if condition := broken_guard(program, inputs):
         msg = (
-            f"the model as it is exported is right where {condition}: what it does depends on that. Narrow the sizes "
-            "with --shape, or change the model"
+            f"the exported model is only right where {condition}: what it does depends on that. Narrow the sizes with "
+            "--shape, or change the model"
         )
         raise BundleError(msg)
     return program
@@ -142,7 +142,7 @@ def _free(dim: Dimension) -> Any:
 
 
 def _check_ranges(program: ExportedProgram, inputs: Inputs) -> None:
-    """Check that the program takes the sizes that are claimed: the export narrows them without a word."""
+    """Check that the program accepts the claimed sizes: the export narrows them silently."""
     for name, one, sizes in zip(inputs.names, inputs.shapes, _sizes(program), strict=True):
         for at, dim in enumerate(one.dims):
             if not isinstance(dim, Dimension):
@@ -153,11 +153,11 @@ def _check_ranges(program: ExportedProgram, inputs: Inputs) -> None:
             if not size.node.expr.is_Symbol:
                 msg = (
                     f"dimension {at} of {name!r} has to be {size.node.expr}, computed from another size, which a "
-                    "bundle cannot say: let the model take one of the two sizes alone, or give --shape with one size"
+                    "bundle cannot express: let the model depend on one of the two, or give --shape with one size"
                 )
                 raise BundleError(msg)
             found = program.range_constraints[size.node.expr]
-            # 0 and 1 are sizes that the export never looks at.
+            # The export never assumes anything of the sizes 0 and 1.
             least = dim.min if found.lower <= 2 else max(dim.min, int(found.lower))
             most = None if not found.upper.is_Integer or found.upper > shape.LARGEST else int(found.upper)
             if least > dim.min or (most is not None and (dim.max is None or most < dim.max)):
@@ -165,7 +165,7 @@ def _check_ranges(program: ExportedProgram, inputs: Inputs) -> None:
 
 
 def _equal_dims(program: ExportedProgram, inputs: Inputs) -> tuple[tuple[InputDim, ...], ...]:
-    """The dimensions that the export found to be equal whatever their size."""
+    """The dimensions that must be of equal size, as the export found."""
     dims: dict[str, list[InputDim]] = {}
     for name, sizes in zip(inputs.names, _sizes(program), strict=True):
         for at, size in enumerate(sizes):
@@ -181,11 +181,11 @@ def _sizes(program: ExportedProgram) -> list[Any]:
     return [node.meta["val"].shape for node in nodes]
 
 
-def _narrowed(name: str, dims: tuple[Size, ...], at: int, taken: Size) -> str:
-    wanted = ",".join(shape.written(taken if place == at else dim) for place, dim in enumerate(dims))
+def _narrowed(name: str, dims: tuple[Size, ...], at: int, accepted: Size) -> str:
+    wanted = ",".join(shape.written(accepted if place == at else dim) for place, dim in enumerate(dims))
     return (
-        f"dimension {at} of {name!r} is to take {shape.written(dims[at])}, and the model as it is exported takes "
-        f"{shape.written(taken)} alone: what it does depends on that size. Give --shape {name}={wanted}, or change the "
+        f"dimension {at} of {name!r} should accept {shape.written(dims[at])}, but the exported model accepts only "
+        f"{shape.written(accepted)}: what it does depends on that size. Give --shape {name}={wanted}, or change the "
         "model"
     )
 
@@ -193,12 +193,12 @@ def _narrowed(name: str, dims: tuple[Size, ...], at: int, taken: Size) -> str:
 def _why_not_exported(error: Exception, inputs: Inputs) -> str:
     fixed = _FIXED.search(str(error))
     if fixed is None:
-        return f"the model cannot be exported: {cause(error)}. Try --format torchscript"
+        return f"the model cannot be exported: {error_summary(error)}. Try --format torchscript"
     number, at = int(fixed[1]), int(fixed[2])
     name, dims = inputs.names[number], inputs.shapes[number].dims
     sizes = ",".join("N" if place == at else shape.written(dim) for place, dim in enumerate(dims))
     return (
-        f"dimension {at} of {name!r} is to take {shape.written(dims[at])}, and the export fixes it: the model uses "
+        f"dimension {at} of {name!r} should accept {shape.written(dims[at])}, but the export fixes it: the model uses "
         f"this size as a number, as range({name}.shape[{at}]) does. Give --shape {name}={sizes} with one size N, or "
         "change the model"
     )
@@ -219,10 +219,10 @@ def _compiled(program: ExportedProgram, work: Compilation, cpu: str) -> tuple[st
     with _cache_folder():
         try:
             compile_and_package = torch._inductor.aoti_compile_and_package
-            with quiet():
+            with suppress_output():
                 compile_and_package(program, package_path=str(work.path), inductor_configs=settings)
         except Exception as error:
-            msg = f"AOTInductor cannot compile the model: {cause(error)}"
+            msg = f"AOTInductor cannot compile the model: {error_summary(error)}"
             raise BundleError(msg) from error
         write_again(work.path)
         return features_needed(_flags(level), work.notes.append)
@@ -239,7 +239,7 @@ def _flags(level: dict[str, Any]) -> list[str]:
 
 @contextlib.contextmanager
 def _cache_folder() -> Iterator[None]:
-    """A folder of opwright's own for what Inductor keeps: its name goes into what is compiled."""
+    """A folder of opwright's own for what Inductor keeps: its name becomes part of the compiled code."""
     name = "TORCHINDUCTOR_CACHE_DIR"
     before = os.environ.get(name)
     os.environ[name] = str(Cache().root / "inductor")

@@ -1,4 +1,4 @@
-"""Writes PyTorch's archives once more: without what varies from run to run, and what nobody needs to run them."""
+"""Rewrites PyTorch's archives without what varies from run to run and what running them does not need."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import torch
 if TYPE_CHECKING:
     from pathlib import Path
 
-# How often this process has seen a class of that name before.
+# A counter of the classes of one name that this process has seen.
 _MANGLED = re.compile(rb"___torch_mangle_\d+")
-# The writer makes its own.
-_OF_THE_WRITER = frozenset({"version", ".data/version", ".data/serialization_id"})
-# The author's source text and its folder; the text and the commands that machine code was compiled from.
-_TOLD_ABOUT_SOURCES = (".debug_pkl", ".cpp")
+# The writer makes these itself.
+_FROM_WRITER = frozenset({"version", ".data/version", ".data/serialization_id"})
+# The author's source text and its folder; the source and the commands that machine code was compiled from.
+_ABOUT_SOURCES = (".debug_pkl", ".cpp")
 
 
 def write_again(path: Path) -> None:
-    """Write the archive at `path` anew: the same bytes for the same model, whatever this process did before."""
+    """Rewrite the archive at `path`: the same bytes for the same model, whatever this process did before."""
     reader: Any = torch._C.PyTorchFileReader(str(path))
     numbers: dict[bytes, int] = {}
 
@@ -28,7 +28,7 @@ def write_again(path: Path) -> None:
 
     records = []
     for name in sorted(reader.get_all_records()):
-        if name not in _OF_THE_WRITER and not name.endswith(_TOLD_ABOUT_SOURCES):
+        if name not in _FROM_WRITER and not name.endswith(_ABOUT_SOURCES):
             data = reader.get_record(name)
             if name.startswith("code/") or name.endswith(".pkl"):
                 data = _MANGLED.sub(counted, data)

@@ -1,4 +1,4 @@
-"""Conditions on sizes that an export takes for granted, and that what is compiled of it does not look at."""
+"""Conditions on sizes that an export assumes, and that the compiled code does not check."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from opwright.bundle.source.shape import Size
 
 _SIZE = re.compile(r"L\['inputs'\]\[(\d+)\]\.size\(\)\[(\d+)\]")
-# Two sizes that have to be equal are said in the manifest, and the host looks at them.
+# Two sizes that must be equal are listed in the manifest, and the host checks them.
 _EQUAL = re.compile(rf"{_SIZE.pattern} == {_SIZE.pattern}")
-# What its conditions are made of, beside operators.
+# The names in its conditions.
 _KNOWN = {"__builtins__": {}, "math": math, "max": max, "min": min, "abs": abs, "int": int, "float": float}
-# 0 and 1 are sizes that the export never looks at: samples are run at these.
+# The export never assumes anything of the sizes 0 and 1: samples are run at these.
 _LEAST = 2
-# So many combinations of sizes are tried of one condition.
+# The most combinations of sizes that are tried of one condition.
 _MOST = 2**16
 
 
 def broken_guard(program: ExportedProgram, inputs: Inputs) -> str:
-    """A condition that does not hold for all sizes that are claimed, and where it does not; empty where all do."""
-    for code in getattr(program, "_guards_code", ()):  # a release that has none says nothing
+    """A condition that does not hold for all claimed sizes, and where it fails; empty if all hold."""
+    for code in getattr(program, "_guards_code", ()):  # a release without this attribute lists none
         if not _EQUAL.fullmatch(code):
             places = sorted({(int(number), int(at)) for number, at in _SIZE.findall(code)})
             dims = [inputs.shapes[number].dims[at] for number, at in places]
@@ -39,7 +39,7 @@ def broken_guard(program: ExportedProgram, inputs: Inputs) -> str:
             for sizes in _combinations(dims):
                 if compiled is not None and not _holds(compiled, dict(zip(names, sizes, strict=True))):
                     words = _SIZE.sub(lambda found: f"{inputs.names[int(found[1])]}.shape[{found[2]}]", code)
-                    return f"{words}, which it is not for {' and '.join(map(str, sizes))}"
+                    return f"{words}, and that is false for {' and '.join(map(str, sizes))}"
     return ""
 
 
@@ -54,11 +54,11 @@ def _holds(compiled: Any, sizes: dict[str, int]) -> bool:
     try:
         return bool(eval(compiled, _KNOWN, sizes))  # noqa: S307  torch wrote it of this very model
     except (NameError, AttributeError, ArithmeticError, TypeError):
-        return True  # made of something that is not known here
+        return True  # it has a name that is not known here
 
 
 def _combinations(dims: Sequence[Size]) -> itertools.product[tuple[int, ...]]:
-    """All sizes, where these are not too many; else the ends, their neighbours, and what lies between in steps."""
+    """All combinations of sizes if there are few; otherwise the ends, their neighbours, and steps between them."""
     share = int(_MOST ** (1 / max(len(dims), 1)))
     return itertools.product(*(_sizes(dim, share) for dim in dims))
 

@@ -1,4 +1,4 @@
-"""Which features of a processor machine code needs that was compiled with given flags: the compiler is asked."""
+"""Which processor features machine code needs, found by asking the compiler about its flags."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _PLAIN = "-march=x86-64"
-# By the macro that the compiler defines, where Linux does not name a feature as that does in small letters.
+# By the compiler's macro: Linux's name for a feature, if it is not that macro in small letters.
 _LINUX_NAMES = {
     "__ABM__": "abm",
     "__AVX512BF16__": "avx512_bf16",
@@ -50,7 +50,7 @@ _SAME_NAMES = frozenset(
     | {"fma4", "gfni", "movbe", "popcnt", "rdseed", "sha512", "sm3", "sm4", "sse4_1", "sse4_2", "sse4a", "ssse3", "tbm"}
     | {"vaes", "vpclmulqdq", "xop"}
 )
-# What no compiler uses by itself and no numeric code asks for: the system's business, hints, timing.
+# What no compiler uses by itself and no numeric code asks for: features for the system, hints, timing.
 _OF_NO_MATTER = frozenset(
     {"__CLDEMOTE__", "__CLFLUSHOPT__", "__CLWB__", "__CLZERO__", "__ENQCMD__", "__FSGSBASE__", "__HRESET__", "__KL__"}
     | {"__MOVDIR64B__", "__MOVDIRI__", "__MWAITX__", "__PCONFIG__", "__PKU__", "__PREFETCHI__", "__PREFETCHWT1__"}
@@ -58,7 +58,7 @@ _OF_NO_MATTER = frozenset(
     | {"__HLE__", "__LWP__", "__MWAIT__", "__TSXLDTRK__", "__UINTR__", "__USER_MSR__", "__WAITPKG__", "__WBNOINVD__"}
     | {"__WIDEKL__", "__XSAVEC__", "__XSAVEOPT__", "__XSAVES__", "__XSAVE__"}
 )
-# No features at all: a size, a way to round, the name of a processor, what the compiler inlines.
+# Not features: a size, a rounding mode, the name of a processor, what the compiler inlines.
 _NO_FEATURE = re.compile(
     r"__BIGGEST_ALIGNMENT__|__(?:FLT|DBL|LDBL|BFLT|STDCPP)\d*_.*|__FP_FAST_.*|__EVEX(?:256|512)__|__[a-z].*"
     r"|__GCC_IEC_.*|__SSE\d?_MATH__|__LONG_DOUBLE.*|__GCC_HAVE_SYNC_COMPARE_AND_SWAP_[1248]|__STDC.*"
@@ -69,8 +69,8 @@ def features_needed(flags: Sequence[str], on_unknown: Callable[[str], None]) -> 
     """The features, as Linux names them, that code compiled with `flags` may use, beyond those that every x86-64 has.
 
     Args:
-        flags: the compiler's flags; those that choose no processor are left alone.
-        on_unknown: told in a sentence of a feature whose name is not known here, and which is not in the result.
+        flags: the compiler's flags; those that do not choose a processor are ignored.
+        on_unknown: called with a sentence for each feature whose name is not known, and which the result lacks.
 
     Raises:
         BundleError: this is another kind of processor, or the compiler does not know the flags.
@@ -80,9 +80,8 @@ def features_needed(flags: Sequence[str], on_unknown: Callable[[str], None]) -> 
     if not chosen:
         return ()
     if platform.machine() != "x86_64":
-        msg = (
-            f"which features {' '.join(chosen)} needs of a {platform.machine()} is not known here: leave the flags out"
-        )
+        words = " ".join(chosen)
+        msg = f"opwright does not know which features of a {platform.machine()} {words} needs: leave the flags out"
         raise BundleError(msg)
     defined = _macros(chosen) - _macros([_PLAIN])
     found = set()
@@ -91,14 +90,14 @@ def features_needed(flags: Sequence[str], on_unknown: Callable[[str], None]) -> 
         if macro in _LINUX_NAMES or lower in _SAME_NAMES:
             found.add(_LINUX_NAMES.get(macro, lower))
         elif not _NO_FEATURE.fullmatch(macro):
-            on_unknown(f"the compiler may use {macro.strip('_')}, which opwright does not know: no host looks for it")
+            on_unknown(f"the compiler may use {macro.strip('_')}, which opwright does not know: no host checks for it")
     return tuple(sorted(found))
 
 
 def features_here(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
     """The features of this machine's processor, as Linux names them."""
-    told = re.search(r"^flags\s*:\s*(.+)$", cpuinfo.read_text(errors="replace"), re.MULTILINE)
-    return frozenset(told[1].split()) if told else frozenset()
+    found = re.search(r"^flags\s*:\s*(.+)$", cpuinfo.read_text(errors="replace"), re.MULTILINE)
+    return frozenset(found[1].split()) if found else frozenset()
 
 
 def _macros(flags: Sequence[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""The operator libraries of a bundle: opened here as the host will open them, and what the model calls of them."""
+"""The operator libraries of a bundle: opened as the host will open them, with the operators that the model calls."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Opened:
     """An operator library in this process.
 
     Attributes:
-        given: how it was named.
+        given: how the user named it.
         path: the shared object.
         namespaces: what it defines.
-        stable: whether it uses nothing of PyTorch's but its stable ABI.
-        flags: the compiler's flags that it was built with; None where they are not known.
+        stable: whether it uses only PyTorch's stable ABI.
+        flags: the compiler's flags that it was built with; None if they are not known.
     """
 
     given: Path
@@ -78,7 +78,7 @@ def this_release() -> str:
 
 
 def described(libraries: Sequence[Opened], called: Collection[str] | None, device: str) -> tuple[LibraryFile, ...]:
-    """What the manifest says of libraries.
+    """The libraries, as the manifest lists them.
 
     Args:
         libraries: those that are opened.
@@ -124,7 +124,7 @@ def _open_folder(path: Path) -> Opened:
     library = library_at(path)
     if not library.sources:
         msg = (
-            f"{path} has no native sources: its operators exist in Python alone, and a process without Python cannot "
+            f"{path} has no native sources: its operators exist only in Python, and a process without Python cannot "
             "run them. Name sources=[...] in op.py and implement them there, or let the model call plain PyTorch"
         )
         raise BundleError(msg)

@@ -1,4 +1,4 @@
-"""Finds the model that is to be shipped, and what its author says beside it."""
+"""Finds the model to ship, and what its author declares beside it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from opwright.bundle.error_summary import cause
+from opwright.bundle.error_summary import error_summary
 from opwright.bundle.source import saved
 from opwright.errors import BundleError, OpwrightError
 
@@ -31,16 +31,16 @@ _UNNAMED = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 @dataclass(frozen=True)
 class Source:
-    """A model, and what is said beside it.
+    """A model, and what its author declares beside it.
 
     Attributes:
-        name: how it was asked for.
-        model: what is called: a module in eval mode, or a package of AOTInductor's.
+        name: how the user named it.
+        model: what is called: a module in eval mode, or an AOTInductor package.
         kind: `"module"`, or what kind of file it was saved in.
         parameters: the names of the parameters of `forward`; empty where they are not known.
         path: the file of a saved model.
         program: the exported program, where it is one.
-        samples: gives the sample inputs; None where nothing is said.
+        samples: gives the sample inputs; None if there are none.
         shapes: the shape of an input, by its name.
         images: how a picture becomes an input, by the input's name.
     """
@@ -64,7 +64,7 @@ def find_source(model: str | Path | nn.Module) -> Source:
             takes nothing and returns a module.
 
     Raises:
-        BundleError: there is none, it does not run, or it would run any code when it is read.
+        BundleError: there is none, it does not run, or reading it could run any code.
     """
     if isinstance(model, nn.Module):
         if isinstance(model, torch.jit.ScriptModule):
@@ -75,7 +75,7 @@ def find_source(model: str | Path | nn.Module) -> Source:
         return _saved(Path(text))
     where, colon, attribute = text.rpartition(":")
     if not colon or not where or not attribute:
-        msg = f"{text!r} names no model: {_FORMS}"
+        msg = f"{text!r} does not name a model: {_FORMS}"
         raise BundleError(msg)
     module = _file(Path(where)) if where.endswith(".py") else _module(where)
     return _called(text, module, attribute)
@@ -83,7 +83,7 @@ def find_source(model: str | Path | nn.Module) -> Source:
 
 def _saved(path: Path) -> Source:
     if not path.is_file():
-        msg = f"the model {path} is not there: {_FORMS}"
+        msg = f"the model {path} does not exist: {_FORMS}"
         raise BundleError(msg)
     if path.suffix == ".py":
         msg = f"{path} holds code: name the callable in it that makes the model, as in {path}:model"
@@ -104,7 +104,7 @@ def _called(text: str, module: ModuleType, attribute: str) -> Source:
     for part in attribute.split("."):
         if not hasattr(make, part):
             offered = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
-            msg = f"{text}: there is no {attribute!r} there; what can be called is {', '.join(offered) or 'nothing'}"
+            msg = f"{text}: it has no {attribute!r}; it has the callables {', '.join(offered) or 'nothing'}"
             raise BundleError(msg)
         make = getattr(make, part)
     if isinstance(make, nn.Module):
@@ -124,25 +124,25 @@ def _called(text: str, module: ModuleType, attribute: str) -> Source:
         kind,
         _parameters(model),
         samples=getattr(module, "samples", None),
-        shapes=_said(module, "shapes"),
-        images=_said(module, "images"),
+        shapes=_declared(module, "shapes"),
+        images=_declared(module, "images"),
     )
 
 
-def _said(module: ModuleType, name: str) -> dict[str, Any]:
-    said = getattr(module, name, {})
-    if not isinstance(said, dict) or not all(isinstance(key, str) for key in said):
-        msg = f"{name} in {module.__file__} is {said!r:.100}: expected a dict by the names of the inputs"
+def _declared(module: ModuleType, name: str) -> dict[str, Any]:
+    declared = getattr(module, name, {})
+    if not isinstance(declared, dict) or not all(isinstance(key, str) for key in declared):
+        msg = f"{name} in {module.__file__} is {declared!r:.100}: expected a dict by the names of the inputs"
         raise BundleError(msg)
-    return said
+    return declared
 
 
 def _file(path: Path) -> ModuleType:
     path = path.resolve()
     if not path.is_file():
-        msg = f"the file {path} is not there: {_FORMS}"
+        msg = f"the file {path} does not exist: {_FORMS}"
         raise BundleError(msg)
-    # The file's name is in those of the classes that TorchScript keeps, and so must not depend on its folder.
+    # TorchScript keeps the module's name in those of its classes, so it must not depend on the file's folder.
     name = f"opwright_model_{hashlib.sha256(path.name.encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:  # only for the type checker: it ends in .py
@@ -161,7 +161,7 @@ def _module(name: str) -> ModuleType:
         except (ImportError, ValueError):
             found = None
         if found is None:
-            msg = f"there is no module {name!r} here or among what is installed: {_FORMS}"
+            msg = f"there is no module {name!r} in this folder or installed: {_FORMS}"
             raise BundleError(msg)
         module: ModuleType = _ran(name, lambda: importlib.import_module(name))
         return module
@@ -173,7 +173,7 @@ def _ran(what: str, run: Callable[[], Any]) -> Any:
     except OpwrightError:
         raise
     except Exception as error:
-        msg = f"{what} does not run: {cause(error)}"
+        msg = f"{what} does not run: {error_summary(error)}"
         raise BundleError(msg) from error
 
 

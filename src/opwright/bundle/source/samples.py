@@ -1,4 +1,4 @@
-"""Sample inputs: where they come from, how they are called, and which sizes they claim."""
+"""Sample inputs: where they come from, their names, and the sizes that may vary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from opwright.bundle.error_summary import cause
+from opwright.bundle.error_summary import error_summary
 from opwright.bundle.format.limits import LIST_LENGTH
 from opwright.bundle.format.manifest import ImageRecipe
 from opwright.bundle.format.names import check_name
@@ -30,9 +30,9 @@ class Inputs:
     """The inputs of a model, in the order of its `forward`.
 
     Attributes:
-        names: how they are called.
+        names: their names.
         shapes: their dtypes and dimensions.
-        images: how a picture becomes one, where that is said.
+        images: how a picture becomes one; None where the author does not say.
         samples: calls, each a tensor for each input.
         made_up: whether the samples are random numbers of these shapes.
     """
@@ -44,18 +44,18 @@ class Inputs:
     made_up: bool = False
 
 
-def find_inputs(source: Source, given: Iterable[Any] | None, said: Mapping[str, str]) -> Inputs:
+def find_inputs(source: Source, given: Iterable[Any] | None, given_shapes: Mapping[str, str]) -> Inputs:
     """The inputs of a model.
 
     Args:
         source: the model.
-        given: samples that come before those of the author: tuples of tensors, tensors, or dicts by name.
-        said: shapes that come before those of the author, by the name of the input.
+        given: samples used instead of the author's: tuples of tensors, tensors, or dicts by name.
+        given_shapes: shapes used instead of the author's, by the name of the input.
 
     Raises:
         BundleError: there are neither samples nor shapes, or they do not fit the model or each other.
     """
-    texts = {**source.shapes, **said}
+    texts = {**source.shapes, **given_shapes}
     calls = list(_drawn(source, given))
     names = _names(source, calls, texts)
     for name in names:
@@ -63,7 +63,7 @@ def find_inputs(source: Source, given: Iterable[Any] | None, said: Mapping[str, 
     for what, wrong in (("shape", texts), ("image recipe", source.images)):
         for name in wrong:
             if name not in names:
-                msg = f"there is a {what} for {name!r}, which is no input: the inputs are {', '.join(names)}"
+                msg = f"there is a {what} for {name!r}, which is not an input: the inputs are {', '.join(names)}"
                 raise BundleError(msg)
     if not calls:
         shapes = tuple(shape.parse_shape(texts[name]) for name in names)
@@ -80,7 +80,7 @@ def read_samples(path: Path) -> list[Any]:
     """The samples in a file: `.npy` (one input), `.npz` (inputs by name), `.pt` (a tensor, a tuple, a dict, or a list).
 
     Raises:
-        BundleError: it holds none.
+        BundleError: it does not hold samples.
     """
     try:
         if path.suffix in {".npy", ".npz"}:
@@ -110,7 +110,7 @@ def _drawn(source: Source, given: Iterable[Any] | None) -> Iterable[Any]:
     except OpwrightError:
         raise
     except Exception as error:
-        msg = f"samples() beside {source.name} does not run: {cause(error)}"
+        msg = f"samples() beside {source.name} does not run: {error_summary(error)}"
         raise BundleError(msg) from error
 
 
@@ -130,10 +130,10 @@ def _names(source: Source, calls: Sequence[Any], texts: Mapping[str, str]) -> tu
         return tuple(named) if len(named) == count else tuple(f"input_{at}" for at in range(count))
     names = source.parameters[:count]
     if len(names) < count or (isinstance(given, dict) and set(given) != set(names)):
-        told = f"for {', '.join(map(str, given))}" if isinstance(given, dict) else f"for {count} inputs"
+        whom = f"for {', '.join(map(str, given))}" if isinstance(given, dict) else f"for {count} inputs"
         what = "a sample is" if calls else "shapes are"
         msg = (
-            f"{what} given {told}, and forward takes {', '.join(source.parameters)}: expected the first of these, "
+            f"{what} given {whom}, and forward takes {', '.join(source.parameters)}: expected the first of these, "
             "without a gap"
         )
         raise BundleError(msg)
@@ -175,12 +175,12 @@ def _shape(name: str, tensors: Sequence[Tensor], texts: Mapping[str, str]) -> Sh
             raise BundleError(msg)
     if name not in texts:
         return shape.shape_of(tensors)
-    said = shape.parse_shape(texts[name])
+    expected = shape.parse_shape(texts[name])
     for at, tensor in enumerate(tensors):
-        if wrong := shape.why_not(tensor, said):
-            msg = f"sample {at} of {name!r} is not of the shape that is said: {wrong}"
+        if wrong := shape.why_not(tensor, expected):
+            msg = f"sample {at} of {name!r} does not have the given shape: {wrong}"
             raise BundleError(msg)
-    return said
+    return expected
 
 
 def _images(source: Source, names: Sequence[str]) -> tuple[ImageRecipe | None, ...]:

@@ -1,4 +1,4 @@
-"""Saved models: what kind of file one is, by what is in it and without executing any of it."""
+"""Saved models: which kind a file is, found from its contents without executing any of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from opwright.bundle.error_summary import cause
-from opwright.bundle.suppress_output import quiet
+from opwright.bundle.error_summary import error_summary
+from opwright.bundle.suppress_output import suppress_output
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ SUFFIXES = frozenset({".pt", ".pth", ".pt2", ".ts", ".torchscript"})
 
 
 def kind_of(path: Path) -> SavedKind:
-    """What the saved model at `path` is.
+    """Which kind of saved model is at `path`.
 
     Raises:
-        BundleError: it is no model, or one that would run any code when it is read.
+        BundleError: it is not a model, or reading it could run any code.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -39,7 +39,7 @@ def kind_of(path: Path) -> SavedKind:
         msg = f"the model {path} cannot be read: {error.strerror}"
         raise BundleError(msg) from error
     except zipfile.BadZipFile:
-        pass  # what PyTorch pickled before 1.6, or no model at all: told below
+        pass  # pickled by a PyTorch before 1.6, or not a model at all: _refusal says which
     raise BundleError(_refusal(path))
 
 
@@ -66,7 +66,7 @@ def load_exported(path: Path) -> torch.export.ExportedProgram:
 
 
 def load_package(path: Path) -> Any:
-    """The package of AOTInductor's at `path`.
+    """The AOTInductor package at `path`.
 
     Raises:
         BundleError: it cannot be loaded.
@@ -77,20 +77,20 @@ def load_package(path: Path) -> Any:
 
 def _loaded(path: Path, load: Callable[[], Any]) -> Any:
     try:
-        with quiet():
+        with suppress_output():
             return load()
     except Exception as error:
-        msg = f"{path} cannot be loaded: {cause(error)}"
+        msg = f"{path} cannot be loaded: {error_summary(error)}"
         raise BundleError(msg) from error
 
 
 def _refusal(path: Path) -> str:
-    """Why a file that holds no saved model is not taken, in words that say what to do."""
+    """Why a file that holds no saved model is refused, and what to do."""
     try:
         held = torch.load(path, weights_only=True, map_location="cpu")
     except Exception:  # noqa: BLE001  it is refused whatever is wrong with it
         return (
-            f"{path} is refused: it is pickled, and to read it could run any code, or it is no model at all. Name the "
+            f"{path} is refused: it is pickled, and reading it could run any code, or it is not a model. Name the "
             "callable that makes the model (file.py:callable, package.module:callable), and give its weights with "
             "--weights"
         )

@@ -23,9 +23,9 @@ _FORM = re.compile(r"(?:([a-z]\w*)\[(.*)\]|([^\[\]]*))", flags=re.DOTALL)
 # No size has more than 19 digits, and Python refuses to read very long numbers.
 _DIMENSION = re.compile(r"([0-9]{1,30})(?:(\.\.)([0-9]{1,30})?)?")
 LARGEST = 2**63 - 1
-# How far inputs without an end are tried, beyond their beginning.
+# How far above its minimum a dimension without an upper limit is tried.
 _BEYOND = 8
-# What a model is tried with should not take more than this: all inputs together.
+# What a model is tried with should not have more elements than this, all inputs together.
 _MOST_ELEMENTS = 2**20
 _LARGEST_INTEGER = 10
 
@@ -47,16 +47,16 @@ class Shape:
 
 
 def parse_shape(text: str) -> Shape:
-    """The shape that `text` says: `float32[1..64,3,224,224]`, `1..,80` for float32, `int64[]` for a single number.
+    """The shape that `text` describes: `float32[1..64,3,224,224]`, `1..,80` for float32, `int64[]` for a single number.
 
     Raises:
-        BundleError: it says none.
+        BundleError: it is not a shape.
     """
     found = _FORM.fullmatch(text.strip())
     dims = (found[2] if found[1] else found[3]) if found else None
     if found is None or dims is None:
         raise _unreadable(text)
-    # A lone `float32`, without brackets, is no list of dimensions either: what follows refuses it.
+    # `float32` alone, without brackets, is not a list of dimensions either: it is refused below.
     listed = [part.strip() for part in dims.split(",")] if dims.strip() or not found[1] else []
     if len(listed) > RANK:
         msg = f"{text!r:.100} has {len(listed)} dimensions: expected at most {RANK}"
@@ -106,7 +106,7 @@ def random_inputs(shapes: Sequence[Shape], sizes: Sequence[tuple[int, ...]], see
 
 
 def stretched(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
-    """A tensor of these sizes: the given one, cut off or repeated in each dimension, so that its values stay likely."""
+    """A tensor of these sizes: the given one, cut off or repeated in each dimension to keep its values typical."""
     for at, size in enumerate(sizes):
         if not tensor.shape[at]:
             tensor = tensor.new_zeros([*tensor.shape[:at], size, *tensor.shape[at + 1 :]])
@@ -124,7 +124,7 @@ def _between(dim: Size, share: float) -> int:
     if not isinstance(dim, Dimension):
         return dim
     span = (dim.max if dim.max is not None else dim.min + _BEYOND) - dim.min
-    # At least one step: a size of 0 or 1 is a case of its own for many a tool.
+    # At least one step: many tools treat the sizes 0 and 1 specially.
     return dim.min + max(min(span, 1), int(span * share))
 
 
@@ -145,7 +145,7 @@ def written(dim: Size) -> str:
 
 def _dtype(name: str, text: str) -> torch.dtype:
     dtype = getattr(torch, name, None)
-    # An alias such as `float` is read, and written as what it stands for.
+    # An alias such as `float` is accepted, and written under the name that it is an alias of.
     if not isinstance(dtype, torch.dtype):
         msg = f"{text!r} names the dtype {name!r}, which PyTorch does not have: expected one such as float32 or int64"
         raise BundleError(msg)

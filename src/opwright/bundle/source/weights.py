@@ -1,4 +1,4 @@
-"""Gives a model the weights of a file, without executing what else might be in it."""
+"""Gives a model the weights of a file, without executing anything else in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
     """Give `model` the state dict at `path`, or the one under the key `state_dict` of the checkpoint there.
 
     Raises:
-        BundleError: the file holds something else, or not exactly what the model has.
+        BundleError: the file does not hold exactly the weights that the model has.
     """
     try:
         held: Any = torch.load(path, weights_only=True, map_location="cpu")

@@ -66,7 +66,10 @@ def other_dtype(x: Tensor) -> Tensor:
     ("model", "message"),
     [
         (fails, "the model does not run with sample 0 (float32[1]): RuntimeError: shape '[2, 2]' is invalid"),
-        (lambda _: torch.ops.nowhere.f, "the operator nowhere::f is not here: name the library that defines it with"),
+        (
+            lambda _: torch.ops.nowhere.f,
+            "the operator nowhere::f is not defined: name the library that defines it",
+        ),
         (torch.rand_like, "the model gives another result when it is run again with the same inputs"),
         (counted, "sample 1 gives the outputs output_0, output_1, the first one output"),
         (other_dtype, "the output 'output' has another dtype or number of dimensions where sizes differ"),

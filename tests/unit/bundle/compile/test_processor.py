@@ -55,10 +55,10 @@ def test_what_is_compiled_for_this_machine_needs_nothing_that_it_lacks() -> None
     assert needed("-march=native") <= features_here()
 
 
-def test_a_feature_without_a_known_name_is_told_and_not_made_up() -> None:
+def test_a_feature_without_a_known_name_is_reported_and_not_made_up() -> None:
     told: list[str] = []
     assert features_needed(["-m3dnow"], told.append) == ()
-    assert told == ["the compiler may use 3dNOW, which opwright does not know: no host looks for it"]
+    assert told == ["the compiler may use 3dNOW, which opwright does not know: no host checks for it"]
 
 
 def test_a_level_that_the_compiler_does_not_know_is_told() -> None:

@@ -65,18 +65,21 @@ def test_a_module_of_the_current_folder_is_found(written: Written, monkeypatch: 
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("resnet", "'resnet' names no model: expected file.py:callable, package.module:callable, or a saved model"),
-        ("missing.pt", "the model missing.pt is not there: expected file.py:callable"),
-        ("missing.py:net", "missing.py is not there: expected file.py:callable"),
-        ("no_such_package.models:net", "there is no module 'no_such_package.models' here or among what is installed"),
+        (
+            "resnet",
+            "'resnet' does not name a model: expected file.py:callable, package.module:callable, or a",
+        ),
+        ("missing.pt", "the model missing.pt does not exist: expected file.py:callable"),
+        ("missing.py:net", "missing.py does not exist: expected file.py:callable"),
+        ("no_such_package.models:net", "there is no module 'no_such_package.models' in this folder or installed"),
         ("{path}", "holds code: name the callable in it that makes the model, as in {path}:model"),
-        ("{path}:nett", "{path}:nett: there is no 'nett' there; what can be called is Net, Deep, net, made"),
+        ("{path}:nett", "{path}:nett: it has no 'nett'; it has the callables Net, Deep, net, made"),
         ("{path}:number", "{path}:number is a int: expected a callable that takes nothing and returns a module"),
         ("{path}:Deep", "{path}:Deep returns a Deep: expected a torch.nn.Module"),
         ("{path}:fails", "{path}:fails does not run: ValueError: no luck"),
         (
             "{path}:op",
-            "{path}:op does not run: the operator nowhere::f is not here: name the library that defines it with",
+            "{path}:op does not run: the operator nowhere::f is not defined: name the library that defines it with",
         ),
     ],
 )
@@ -148,14 +151,14 @@ class Vandal:
 def test_a_pickled_model_is_refused_and_nothing_of_it_runs(tmp_path: Path, in_zip: bool) -> None:
     path, marker = tmp_path / "pickled.pt", tmp_path / "ran"
     torch.save([Net(), Vandal(str(marker))], path, _use_new_zipfile_serialization=in_zip)
-    with pytest.raises(BundleError, match="is refused: it is pickled, and to read it could run any code"):
+    with pytest.raises(BundleError, match="is refused: it is pickled, and reading it could run any code"):
         find_source(path)
     assert not marker.exists()
 
 
 def test_no_archive_at_all_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.pt2").write_text("hello")
-    with pytest.raises(BundleError, match="is refused: it is pickled, and to read it could run any code, or it is no"):
+    with pytest.raises(BundleError, match="is refused: it is pickled, and reading it could run any code, or it is no"):
         find_source(tmp_path / "text.pt2")
 
 

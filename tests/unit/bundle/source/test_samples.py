@@ -101,9 +101,9 @@ def test_inputs_of_a_package_whose_names_are_not_known_are_named_by_their_shapes
         (
             [ONES(5)],
             {"image": "1..4"},
-            "sample 0 of 'image' is not of the shape that is said: float32[5] is not float32",
+            "sample 0 of 'image' does not have the given shape: float32[5] is not float32",
         ),
-        ([ONES(5)], {"picture": "5"}, "there is a shape for 'picture', which is no input: the inputs are image"),
+        ([ONES(5)], {"picture": "5"}, "there is a shape for 'picture', which is not an input: the inputs are image"),
     ],
 )
 def test_samples_and_shapes_that_do_not_fit_are_refused(
