@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import plan_library
-from opwright.builder.progress import Progress
 from opwright.checker import sanitize as sanitizers
 from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
@@ -24,6 +23,7 @@ from opwright.checker.verdict import Cell, Failure, Report
 from opwright.checker.watcher import NullWatcher, Watcher
 from opwright.errors import BuildError, LoadError, SpecError
 from opwright.loader.bridge import build_bridge
+from opwright.report.progress import Progress
 from opwright.spec import Library, library_at
 from opwright.spec.select import select_names
 from opwright.toolchain.devices import DEVICES, devices_of

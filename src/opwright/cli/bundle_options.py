@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -99,7 +98,7 @@ def _result(shipped: Shipped) -> dict[str, Any]:
         "differences": shipped.differences,
         "differences_by_output": shipped.by_output,
         "notes": list(shipped.notes),
-        "manifest": asdict(shipped.manifest),
+        "manifest": shipped.manifest.to_builtins(),
     }
 
 

@@ -46,8 +46,8 @@ def migrate(
         opwright migrate frozen.pt --source model.py:net --weights net.pth -o build/net
     """
     # Imported here: this needs torch, for which no other verb's user should wait.
-    from opwright.bundle.progress import ShipProgress
     from opwright.bundle.ship import ship
+    from opwright.report.progress import Progress
 
     shipped = ship(
         source,
@@ -63,6 +63,6 @@ def migrate(
         tolerance=tolerance,
         self_contained=self_contained,
         force=force,
-        progress=ShipProgress(stderr(), verbose=verbose),
+        progress=Progress(output.name, verbose=verbose, console=stderr()),
     )
     bundle_options.report(shipped, json)

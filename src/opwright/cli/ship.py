@@ -49,8 +49,8 @@ def ship(
         opwright ship saved.pt -o build/net --shape "image=float32[1..64,3,224,224]"
     """
     # Imported here: this needs torch, for which no other verb's user should wait.
-    from opwright.bundle.progress import ShipProgress
     from opwright.bundle.ship import ship as ship_model
+    from opwright.report.progress import Progress
 
     shipped = ship_model(
         model,
@@ -65,6 +65,6 @@ def ship(
         tolerance=tolerance,
         self_contained=self_contained,
         force=force,
-        progress=ShipProgress(stderr(), verbose=verbose),
+        progress=Progress(output.name, verbose=verbose, console=stderr()),
     )
     bundle_options.report(shipped, json)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from opwright.builder import ninja
 from opwright.builder.cache import Cache, digest
-from opwright.builder.progress import Progress
 from opwright.errors import OpwrightError, ToolchainError
+from opwright.report.progress import Progress
 from opwright.toolchain.compiler import find_cxx
 from opwright.toolchain.packages import find_package
 from opwright.toolchain.pytorch import find_pytorch

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import Plan
-from opwright.builder.progress import Progress
 from opwright.errors import BuildError, LoadError, ToolchainError
+from opwright.report.progress import Progress
 
 SOURCE = Path(__file__).resolve().parents[1] / "autograd" / "bridge.cpp"
 _NAME = "opwright_autograd"

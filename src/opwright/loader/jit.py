@@ -9,9 +9,9 @@ from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan, copy_to
 from opwright.builder.inline import inline_sources
 from opwright.builder.plan import Product, plan_sources, with_definitions
-from opwright.builder.progress import Progress
 from opwright.errors import BuildError, LoadError, ToolchainError
 from opwright.loader.shared_object import import_module, open_operators
+from opwright.report.progress import Progress
 from opwright.spec import library_at
 from opwright.toolchain.pytorch import find_pytorch
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import Plan
-from opwright.builder.progress import Progress
 from opwright.errors import BuildError
+from opwright.report.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

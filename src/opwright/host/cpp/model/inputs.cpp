@@ -62,19 +62,18 @@ void check_inputs(const std::vector<Input>& expected, at::DeviceType device, con
     for (size_t i = 0; i < expected.size(); ++i) check_input(expected[i], device, given[i]);
 }
 
-void check_tied(const Manifest& manifest, const std::vector<at::Tensor>& given) {
-    const auto size_at = [&given](const Manifest::Place& place) {
-        return given[place.input].size(static_cast<int64_t>(place.dimension));
+void check_equal_dims(const Manifest& manifest, const std::vector<at::Tensor>& given) {
+    const auto size_at = [&given](const Manifest::InputDim& one) {
+        return given[one.input].size(static_cast<int64_t>(one.dim));
     };
-    for (const std::vector<Manifest::Place>& group : manifest.tied) {
-        for (const Manifest::Place& place : group) {
-            const Manifest::Place& first = group.front();
-            if (size_at(place) == size_at(first)) continue;
-            throw Error(Code::input_size, "the input " + manifest.inputs[place.input].name + " has the size " +
-                                              std::to_string(size_at(place)) + " in dimension " +
-                                              std::to_string(place.dimension) + "; expected " +
-                                              std::to_string(size_at(first)) + ", as dimension " +
-                                              std::to_string(first.dimension) + " of the input " +
+    for (const std::vector<Manifest::InputDim>& group : manifest.equal_dims) {
+        for (const Manifest::InputDim& one : group) {
+            const Manifest::InputDim& first = group.front();
+            if (size_at(one) == size_at(first)) continue;
+            throw Error(Code::input_size, "the input " + manifest.inputs[one.input].name + " has the size " +
+                                              std::to_string(size_at(one)) + " in dimension " +
+                                              std::to_string(one.dim) + "; expected " + std::to_string(size_at(first)) +
+                                              ", as dimension " + std::to_string(first.dim) + " of the input " +
                                               manifest.inputs[first.input].name + " has");
         }
     }

@@ -119,7 +119,7 @@ Model Model::load(const std::filesystem::path& folder, const LoadOptions& option
     loaded->folder = folder;
     loaded->manifest = host::read_manifest(folder);
     const host::Manifest& manifest = loaded->manifest;
-    host::check_files(folder, manifest, host::Part::all_but_runtime);
+    host::check_files(folder, manifest, host::Part::all_but_host);
     loaded->inputs = inputs_of(manifest);
     loaded->outputs = outputs_of(manifest);
     check_torch(manifest.torch, "the bundle " + folder.string());
@@ -137,7 +137,7 @@ Model Model::load(const std::filesystem::path& folder, const LoadOptions& option
 
 std::vector<at::Tensor> Model::run(const std::vector<at::Tensor>& inputs) const {
     host::check_inputs(loaded_->inputs, loaded_->device, inputs);
-    host::check_tied(loaded_->manifest, inputs);
+    host::check_equal_dims(loaded_->manifest, inputs);
     const c10::AutoGradMode without_gradients(false);
     // A package reads the memory of its inputs as its samples lay there, one element behind the other, and does not
     // look.
