@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "argument_layout.h"
 #include "function.h"
-#include "places.h"
 #include "table.h"
 
 namespace opwright::autograd {
@@ -56,9 +56,9 @@ class AutogradKernel final : public c10::OperatorKernel {
             op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
             return;
         }
-        std::vector<Place> places;
-        if (!is_simple) places = places_in(op.schema().arguments(), *stack, base);
-        Call call{gradient_, *gradient_.forward, keys, *stack, places, FunctorchOutOfSight(tensors)};
+        std::vector<ArgumentLayout> layouts;
+        if (!is_simple) layouts = layouts_of(op.schema().arguments(), *stack, base);
+        Call call{gradient_, *gradient_.forward, keys, *stack, layouts, SuspendedFunctorch(tensors)};
         const variable_list outputs = Bridge::apply(at::TensorList(tensors), call);
         // A training form returns more: what it keeps for its backward, which the graph has by now.
         torch::jit::drop(*stack, stack->size() - base - op.schema().returns().size());
@@ -69,15 +69,15 @@ class AutogradKernel final : public c10::OperatorKernel {
     }
 
   private:
-    std::vector<Place> places_in(const std::vector<c10::Argument>& arguments, const Stack& stack,
-                                 std::size_t base) const {
-        std::vector<Place> places;
+    std::vector<ArgumentLayout> layouts_of(const std::vector<c10::Argument>& arguments, const Stack& stack,
+                                           std::size_t base) const {
+        std::vector<ArgumentLayout> layouts;
         for (const std::size_t index : gradient_.differentiable) {
-            Place& place = places.emplace_back(Place{is_list_of_tensors(arguments[index]), {}});
+            ArgumentLayout& layout = layouts.emplace_back(ArgumentLayout{is_list_of_tensors(arguments[index]), {}});
             for_each_tensor(stack[base + index],
-                            [&](const at::Tensor& tensor) { place.is_there.push_back(tensor.defined()); });
+                            [&](const at::Tensor& tensor) { layout.defined.push_back(tensor.defined()); });
         }
-        return places;
+        return layouts;
     }
 
     // In forward mode the operator is what its reference is composed of, which Python has registered for that.
@@ -101,7 +101,7 @@ std::map<std::string, std::unique_ptr<torch::Library>>& attached() {
 }
 
 void attach(const std::string& line) {
-    std::unique_ptr<Gradient> gradient = read_line(line);
+    std::unique_ptr<Gradient> gradient = parse_gradient(line);
     const std::string op_name = gradient->op;
     // A new build of a library may say something else of the same operator.
     std::erase_if(attached(), [&](const auto& entry) { return entry.first.starts_with(op_name + ' '); });
@@ -128,7 +128,7 @@ extern "C" __attribute__((visibility("default"))) const char* opwright_attach_gr
     static auto* const error = new std::string();
     const std::lock_guard lock(mutex);
     error->clear();
-    for (const std::string& line : lines_in_process()) {
+    for (const std::string& line : gradient_lines_in_process()) {
         try {
             if (!attached().contains(line)) attach(line);
         } catch (const std::exception& problem) {
@@ -138,6 +138,6 @@ extern "C" __attribute__((visibility("default"))) const char* opwright_attach_gr
     return error->empty() ? nullptr : error->c_str();
 }
 
-__attribute__((constructor)) static void attach_what_is_there() {
+__attribute__((constructor)) static void attach_on_load() {
     if (const char* error = opwright_attach_gradients()) std::fprintf(stderr, "opwright: %s\n", error);
 }

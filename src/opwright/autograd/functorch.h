@@ -13,26 +13,26 @@
 namespace opwright::autograd {
 
 // Whether torch.func transforms what runs now.
-inline bool is_in_a_transformation() {
+inline bool is_in_functorch_transform() {
     return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
 // torch::autograd::Function refuses to run inside of the transformations of torch.func, because in general it would be
 // entered once, from outside, and not once for each transformation. The kernel below is entered by the dispatcher, as
 // PyTorch's own are. So the state of torch.func is put out of sight of that one check, and is back for the forward.
-class FunctorchOutOfSight {
+class SuspendedFunctorch {
   public:
-    explicit FunctorchOutOfSight(at::TensorList tensors) {
+    explicit SuspendedFunctorch(at::TensorList tensors) {
         if (!at::functorch::functorchTLSAccessor()) return;
         // A view that was written to makes its place in the graph anew when it is asked, and needs the state for it.
         for (const at::Tensor& tensor : tensors) torch::autograd::impl::gradient_edge(tensor);
         state_ = std::move(at::functorch::functorchTLSAccessor());
     }
-    FunctorchOutOfSight(const FunctorchOutOfSight&) = delete;
-    FunctorchOutOfSight& operator=(const FunctorchOutOfSight&) = delete;
-    ~FunctorchOutOfSight() { end(); }
+    SuspendedFunctorch(const SuspendedFunctorch&) = delete;
+    SuspendedFunctorch& operator=(const SuspendedFunctorch&) = delete;
+    ~SuspendedFunctorch() { resume(); }
 
-    void end() {
+    void resume() {
         if (state_) at::functorch::functorchTLSAccessor() = std::move(state_);
     }
 

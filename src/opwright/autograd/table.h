@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "places.h"
+#include "argument_layout.h"
 
 namespace opwright::autograd {
 
@@ -51,8 +51,8 @@ struct Gradient {
     Handle backward;
     std::vector<std::size_t> differentiable;
     std::vector<Saved> saves;
-    bool says_wanted = false;
-    std::vector<Place> simple_places;  // where each differentiable argument is one tensor that is there
+    bool takes_needs_grad = false;
+    std::vector<ArgumentLayout> simple_layouts;  // where each differentiable argument is one tensor that is there
 };
 
 inline std::vector<std::string> split(const std::string& text, char by) {
@@ -62,7 +62,7 @@ inline std::vector<std::string> split(const std::string& text, char by) {
     return parts;
 }
 
-inline std::unique_ptr<Gradient> read_line(const std::string& line) {
+inline std::unique_ptr<Gradient> parse_gradient(const std::string& line) {
     auto gradient = std::make_unique<Gradient>();
     try {
         const std::vector<std::string> words = split(line, ' ');
@@ -74,19 +74,19 @@ inline std::unique_ptr<Gradient> read_line(const std::string& line) {
             const bool is_result = saved.starts_with('r');
             if (saved != "-") gradient->saves.push_back({is_result, std::stoul(saved.substr(is_result ? 1 : 0))});
         }
-        gradient->says_wanted = words.at(5) == "1";
+        gradient->takes_needs_grad = words.at(5) == "1";
         if (gradient->op.find("::") == std::string::npos) throw std::invalid_argument(gradient->op);
     } catch (const std::logic_error&) {  // no number, or too few words
         throw std::runtime_error("the gradient \"" + line + "\" cannot be read: build its library again");
     }
-    gradient->simple_places.assign(gradient->differentiable.size(), Place{false, {true}});
+    gradient->simple_layouts.assign(gradient->differentiable.size(), ArgumentLayout{false, {true}});
     return gradient;
 }
 
 using GradientsText = const char*();
 
 // The lines of `opwright_gradients()` of every shared object in this process.
-inline std::set<std::string> lines_in_process() {
+inline std::set<std::string> gradient_lines_in_process() {
     std::vector<std::string> names;
     dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* into) {

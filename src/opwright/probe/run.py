@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # What a request prints may stand before these on their line.
 _PROGRESS = re.compile(r"(?:request (\d+)|answered)$", flags=re.MULTILINE)
 _SUMMARY = re.compile(r'\{"python_mapped": .*\}$', flags=re.MULTILINE)
-_REASON = re.compile(r"^(?:host|probe): (.*)$", flags=re.MULTILINE)
+_REASON = re.compile(r"^probe: (.*)$", flags=re.MULTILINE)
 # What C++ prints of an exception that nothing caught.
 _THROWN = re.compile(r"^ *what\(\): *(.*)$", flags=re.MULTILINE)
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace opwright::host {
+namespace opwright::probe {
 
 using Arguments = std::vector<c10::IValue>;
 
@@ -26,9 +26,9 @@ std::vector<Arguments> read_requests(const std::string& path);
 void write_responses(const std::vector<Response>& responses, const std::string& path);
 
 // Values one by one: what tuples and lists hold takes their place. Throws std::runtime_error for other containers.
-std::vector<c10::IValue> flattened(const c10::IValue& value);
+std::vector<c10::IValue> flatten(const c10::IValue& value);
 
 // A response's value as it can be written. Throws std::runtime_error for tensors that are more than strided memory.
-c10::IValue writable(const c10::IValue& value);
+c10::IValue encoded(const c10::IValue& value);
 
-}  // namespace opwright::host
+}  // namespace opwright::probe

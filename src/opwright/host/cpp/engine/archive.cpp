@@ -11,7 +11,7 @@
 namespace opwright::host {
 
 c10::IValue read_archive(const std::string& what, const std::string& path, Code code) {
-    must_be_a_file(what, path);
+    require_file(what, path);
     std::ifstream file(path, std::ios::binary);
     std::vector<char> bytes(std::filesystem::file_size(path));
     if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))

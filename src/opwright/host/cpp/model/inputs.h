@@ -19,6 +19,7 @@ void check_inputs(const std::vector<Input>& expected, at::DeviceType device, con
 void check_tied(const Manifest& manifest, const std::vector<at::Tensor>& given);
 
 // In the order of `expected`. Throws Error with `input_unknown`.
-std::vector<at::Tensor> in_order(const std::vector<Input>& expected, const std::map<std::string, at::Tensor>& given);
+std::vector<at::Tensor> inputs_by_name(const std::vector<Input>& expected,
+                                       const std::map<std::string, at::Tensor>& given);
 
 }  // namespace opwright::host

@@ -9,7 +9,7 @@ namespace opwright::host {
 
 // No namespace of the bundle's libraries is in this process, unless the very same library brought it for another
 // bundle. Throws Error with `namespace_taken`. Nothing is opened.
-void namespaces_must_be_free(const Manifest& manifest);
+void require_free_namespaces(const Manifest& manifest);
 
 // Opens the libraries that this process does not have yet. Throws Error.
 void open_libraries(const std::filesystem::path& folder, const Manifest& manifest);

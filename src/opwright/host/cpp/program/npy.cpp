@@ -144,8 +144,8 @@ std::string write_npy(const at::Tensor& tensor) {
         if (own.numel() > 0) bytes.append(static_cast<const char*>(own.const_data_ptr()), own.nbytes());
         return bytes;
     }
-    throw Error(Code::output_unwritable,
-                "an output of the dtype " + name_of(own.scalar_type()) + " cannot be written: NumPy has no such dtype");
+    throw Error(Code::output_unwritable, "an output of the dtype " + dtype_name(own.scalar_type()) +
+                                             " cannot be written: NumPy has no such dtype");
 }
 
 }  // namespace opwright::host

@@ -26,7 +26,7 @@ class Report {
     void verified(const Model& model, double farthest);
 
     // Throws Error with `output_unwritable` where what was said could not be written: to a full disk, say.
-    void must_have_arrived() const;
+    void require_written() const;
 
     // An error that ends the program.
     void failed(const Error& error);
@@ -34,8 +34,8 @@ class Report {
   private:
     const Options& options_;
     std::ofstream file_;
-    std::ostream* json_ = nullptr;    // null where none is wanted
-    std::ostream* people_ = nullptr;  // null where JSON has taken their place
+    std::ostream* json_ = nullptr;  // null where none is wanted
+    std::ostream* text_ = nullptr;  // null where JSON has taken their place
 };
 
 }  // namespace opwright::host

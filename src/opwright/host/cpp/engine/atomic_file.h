@@ -7,6 +7,6 @@
 namespace opwright::host {
 
 // Whether `bytes` are now the file at `path`; where they are not, nothing is there that was not before.
-bool write_whole(const std::string& path, std::string_view bytes);
+bool write_file_atomically(const std::string& path, std::string_view bytes);
 
 }  // namespace opwright::host

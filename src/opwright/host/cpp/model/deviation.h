@@ -7,6 +7,6 @@ namespace opwright::host {
 
 // max |output - golden| / max |golden|; infinite where a NaN or an infinity stands in one of them alone. Shapes are
 // equal.
-double distance(const at::Tensor& output, const at::Tensor& golden);
+double relative_deviation(const at::Tensor& output, const at::Tensor& golden);
 
 }  // namespace opwright::host
