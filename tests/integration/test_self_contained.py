@@ -174,7 +174,7 @@ def test_a_bundle_gives_on_a_bare_machine_what_python_gives(alone: Path, change_
 
 def test_a_bundle_verifies_itself_on_a_bare_machine(bare: Bare) -> None:
     done = bare.run("--verify")
-    assert (done.returncode, done.stdout.partition(":")[0]) == (0, "/bundle is well"), done.stderr
+    assert (done.returncode, done.stdout.partition(":")[0]) == (0, "/bundle is OK"), done.stderr
 
 
 def mapped_at_rest(pid: int) -> str:

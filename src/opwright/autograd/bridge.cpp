@@ -1,9 +1,9 @@
 // C++ autograd for every operator that names a native backward.
 //
 // An operator library says, as text behind `opwright_gradients()`, which operator computes the gradient of which other
-// one and what it needs of the forward call. This file, compiled once for a PyTorch, reads that of every library in the
-// process and puts one boxed kernel at the Autograd key of each such operator. It is the one place that needs PyTorch's
-// unstable C++ interface for autograd, so that operator libraries do not.
+// one and what it needs from the forward call. This file, compiled once for each PyTorch, reads that text of every
+// library in the process and registers one boxed kernel at the Autograd key of each such operator. It is the one place
+// that needs PyTorch's unstable C++ interface for autograd, so that operator libraries do not.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
@@ -60,7 +60,7 @@ class AutogradKernel final : public c10::OperatorKernel {
         if (!is_simple) layouts = layouts_of(op.schema().arguments(), *stack, base);
         Call call{gradient_, *gradient_.forward, keys, *stack, layouts, SuspendedFunctorch(tensors)};
         const variable_list outputs = Bridge::apply(at::TensorList(tensors), call);
-        // A training form returns more: what it keeps for its backward, which the graph has by now.
+        // A training form returns more: what it keeps for its backward, which the graph holds by now.
         torch::jit::drop(*stack, stack->size() - base - op.schema().returns().size());
         auto output = outputs.begin();
         for (std::size_t at = base; at < stack->size(); ++at) {
@@ -80,12 +80,12 @@ class AutogradKernel final : public c10::OperatorKernel {
         return layouts;
     }
 
-    // In forward mode the operator is what its reference is composed of, which Python has registered for that.
+    // In forward mode the operator runs as its composite reference, which Python has registered for this.
     void call_composite(Stack* stack) const {
         std::string name = gradient_.op;
         const auto composite =
             c10::Dispatcher::singleton().findSchema({composites + name.replace(name.find("::"), 2, "__"), ""});
-        // PyTorch would go on without the derivative, as if it were zero.
+        // Without this, PyTorch would continue as if the derivative were zero.
         TORCH_CHECK_NOT_IMPLEMENTED(composite.has_value(), gradient_.op,
                                     " has no forward-mode derivative in a process without Python: use reverse mode");
         composite->callBoxed(stack);
@@ -94,7 +94,7 @@ class AutogradKernel final : public c10::OperatorKernel {
     Gradient& gradient_;
 };
 
-// The registrations that hold, by the line that each was made from. Never destroyed: PyTorch may be gone by then.
+// The current registrations by the line that each was made from. Never destroyed: PyTorch may be destroyed first.
 std::map<std::string, std::unique_ptr<torch::Library>>& attached() {
     static auto* const all = new std::map<std::string, std::unique_ptr<torch::Library>>();
     return *all;
@@ -103,7 +103,7 @@ std::map<std::string, std::unique_ptr<torch::Library>>& attached() {
 void attach(const std::string& line) {
     std::unique_ptr<Gradient> gradient = parse_gradient(line);
     const std::string op_name = gradient->op;
-    // A new build of a library may say something else of the same operator.
+    // A new build of a library may describe the same operator differently.
     std::erase_if(attached(), [&](const auto& entry) { return entry.first.starts_with(op_name + ' '); });
     std::unique_ptr<torch::Library>& kept = attached()[line];
     const auto op = c10::Dispatcher::singleton().findSchema({op_name, ""});
@@ -120,8 +120,8 @@ void attach(const std::string& line) {
 }  // namespace
 }  // namespace opwright::autograd
 
-// Gives autograd to the operators of every library that was loaded since the last call. Null when all is well, else one
-// line that says what is not; what else there is has its gradients even then.
+// Registers gradients for the operators of every library that was loaded since the last call. Returns null, or one line
+// that names a failure; the other operators have their gradients even then.
 extern "C" __attribute__((visibility("default"))) const char* opwright_attach_gradients() {
     using namespace opwright::autograd;
     static std::mutex mutex;

@@ -22,17 +22,17 @@ using ::torch::autograd::AutogradContext;
 using ::torch::autograd::variable_list;
 using ::torch::jit::Stack;
 
-// The names under which a context keeps what is no tensor. What is saved is kept under its number in `saves`.
+// The keys under which a context keeps what is not a tensor. A saved value is kept under its index in `saves`.
 constexpr const char* gradient_key = "gradient";
-constexpr const char* layouts_key = "layouts";  // only where an argument is not one tensor that is there
-constexpr const char* results_key = "results";  // only where a result is undefined
+constexpr const char* layouts_key = "layouts";  // only if an argument is not one defined tensor
+constexpr const char* results_key = "results";  // only if a result is undefined
 
 struct Call {
     Gradient& gradient;
     const c10::OperatorHandle& op;
     c10::DispatchKeySet keys;
     Stack& stack;
-    const std::vector<ArgumentLayout>& layouts;  // empty where each argument is one tensor that is there
+    const std::vector<ArgumentLayout>& layouts;  // empty if each argument is one defined tensor
     SuspendedFunctorch functorch;
 };
 
@@ -51,7 +51,7 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         }
         {
             const at::AutoDispatchBelowADInplaceOrView guard;
-            // `apply` has switched it off. Gradients of outer transformations are recorded further down.
+            // `apply` has disabled it. Gradients of outer transformations are recorded below the Autograd key.
             const c10::AutoGradMode grad_mode(is_in_functorch_transform());
             call.op.redispatchBoxed(call.keys & c10::after_autograd_keyset, &call.stack);
         }
@@ -100,12 +100,12 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
 
   private:
     static const c10::IValue* find(const AutogradContext& context, const std::string& key) {
-        // Mostly there is nothing but the gradient itself.
+        // Usually the context holds only the gradient itself.
         const auto found = context.saved_data.size() == 1 ? context.saved_data.end() : context.saved_data.find(key);
         return found == context.saved_data.end() ? nullptr : &found->second;
     }
 
-    // A list keeps its length in the context, and its tensors among the saved ones; a tensor is just saved.
+    // A tensor is saved as it is; a list saves its tensors and keeps its length in the context.
     static void save(AutogradContext& context, std::size_t at, const c10::Argument& argument, const c10::IValue& value,
                      variable_list& tensors) {
         if (value.isTensor()) {
@@ -118,7 +118,7 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         }
     }
 
-    // None stands for the gradient of a result that nobody used, which the operator takes for zero.
+    // None is the gradient of a result that was not used; the operator treats it as zero.
     static void push_incoming(const AutogradContext& context, const variable_list& incoming, Stack& stack) {
         const auto push = [&](const at::Tensor& grad) {
             stack.push_back(grad.defined() ? c10::IValue(grad) : c10::IValue());
@@ -162,7 +162,7 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
 
     static void call(const c10::OperatorHandle& op, Stack& stack) {
         if (c10::GradMode::is_enabled() || is_in_functorch_transform()) {
-            op.callBoxed(&stack);  // the backward is to have a gradient itself
+            op.callBoxed(&stack);  // so that the backward is differentiable itself
         } else {
             const at::AutoDispatchBelowADInplaceOrView guard;
             op.callBoxed(&stack);
@@ -176,7 +176,7 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         return list;
     }
 
-    // An argument's gradient is wanted when that of one of its tensors is.
+    // An argument needs a gradient if one of its tensors does.
     static c10::List<bool> needs_grad(const AutogradContext& context, const std::vector<ArgumentLayout>& layouts) {
         c10::List<bool> flags;
         flags.reserve(layouts.size());
@@ -206,7 +206,7 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
                 for_each_tensor(results[at], [&](const at::Tensor& grad) {
                     TORCH_CHECK(grad.defined() || !layouts[at].is_list, gradient.backward.name,
                                 " gave an undefined tensor in a list, which Python cannot hold: give zeros, or an "
-                                "empty list where none is wanted");
+                                "empty list where none is needed");
                     if (defined[element++]) grads.push_back(grad);
                 });
             } else {

@@ -25,7 +25,7 @@ def test_the_bundle_itself_is_well(host: Host, bundle: Bundle) -> None:
     for folder in (bundle.path, f"{bundle.path}/", bundle.path / ".." / bundle.path.name):
         done = host(folder, "--verify")
         assert (done.returncode, done.stderr) == (0, "")
-        assert "is well" in done.stdout
+        assert "is OK" in done.stdout
 
 
 def test_a_folder_that_is_no_bundle_is_refused(loads: Loads, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@
 #include <vector>
 
 extern "C" {
-// torch 2.13 says what went wrong; an older torch does not have this, and only prints it.
+// torch 2.13 reports what went wrong; an older torch does not have this function and only prints it.
 __attribute__((weak)) const char* torch_exception_get_what_without_backtrace();
 }
 
@@ -54,7 +54,7 @@ struct Implementation {
     SourceLocation location;
 };
 
-// Everything that one shared object has to say about one namespace.
+// Everything that one shared object defines or implements in one namespace.
 struct Namespace {
     const char* name;
     std::vector<SourceLocation> libraries;
@@ -87,7 +87,7 @@ inline Block* blocks = nullptr;
     return schema + ")";
 }
 
-// The words for a difference, where a compiler could not say them.
+// Describes a difference that was not known when the kernel was compiled.
 [[gnu::cold, gnu::noinline]] inline std::string explain(const Difference& difference, const Signature& kernel) {
     using Kind = Difference::Kind;
     const std::string index = std::to_string(difference.index);
@@ -117,7 +117,7 @@ inline Block* blocks = nullptr;
     }
 }
 
-// What torch said last, its first line, or "".
+// The first line of torch's last error.
 [[gnu::cold, gnu::noinline]] inline std::string_view last_torch_error() {
     const char* what =
         torch_exception_get_what_without_backtrace == nullptr ? nullptr : torch_exception_get_what_without_backtrace();
@@ -125,7 +125,7 @@ inline Block* blocks = nullptr;
     return said.substr(0, said.find('\n'));
 }
 
-// Where torch says that a namespace was registered before: " by /path/ops.cpp:12", or "".
+// Where a namespace was registered before, according to torch: " by /path/ops.cpp:12", or "".
 [[gnu::cold, gnu::noinline]] inline std::string previous_registration() {
     const std::string_view said = last_torch_error();
     constexpr std::string_view before = "was registered at ";
@@ -135,7 +135,7 @@ inline Block* blocks = nullptr;
     return joined({" by ", place.substr(0, place.find(';'))});
 }
 
-// Namespaces as they are registered; the handles are what keeps them so.
+// The registered namespaces; their handles keep them registered.
 class Registry {
   public:
     Registry() = default;
@@ -274,7 +274,7 @@ __attribute__((constructor)) static void flush_registry() {
 }  // namespace detail
 }  // namespace opwright OPWRIGHT_HIDDEN
 
-// Null when everything was registered, else one line that says what was not, and why.
+// Null if everything was registered, else one line that says what was not, and why.
 extern "C" __attribute__((weak, visibility("default"))) const char* opwright_load_error() {
     return opwright::detail::registry().error();
 }

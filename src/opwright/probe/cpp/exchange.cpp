@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-#include <torch/csrc/jit/serialization/pickle.h>
 
 #include <cstring>
 #include <stdexcept>
@@ -82,7 +81,7 @@ std::vector<char> pickled(const std::vector<Response>& responses) {
     std::vector<c10::IValue> entries;
     for (const Response& response : responses)
         entries.push_back(tuple({tuple(response.outputs), tuple(response.gradients), bytes_of(response.error)}));
-    return torch::jit::pickle_save(tuple(std::move(entries)));
+    return host::archive_of(tuple(std::move(entries)));
 }
 
 }  // namespace

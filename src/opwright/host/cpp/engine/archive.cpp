@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <vector>
 
 #include "engine/reason.h"
 
@@ -21,6 +20,10 @@ c10::IValue read_archive(const std::string& what, const std::string& path, Code 
     } catch (const std::exception& error) {
         throw Error(code, what + " " + path + " cannot be read: " + reason(error));
     }
+}
+
+std::vector<char> archive_of(const c10::IValue& value) {
+    return torch::jit::pickle_save(value);
 }
 
 }  // namespace opwright::host

@@ -6,7 +6,7 @@
 namespace opwright::host {
 
 bool write_file_atomically(const std::string& path, std::string_view bytes) {
-    const std::string part = path + ".part";  // renamed when whole: no half file is ever seen
+    const std::string part = path + ".part";  // renamed when complete: nobody sees half a file
     std::ofstream file(part, std::ios::binary);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     file.close();

@@ -1,4 +1,4 @@
-// Files that are there whole or not at all.
+// Files that are written completely or not at all.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace opwright::host {
 
-// Whether `bytes` are now the file at `path`; where they are not, nothing is there that was not before.
+// Returns whether the file at `path` now holds `bytes`. If not, nothing has changed there.
 bool write_file_atomically(const std::string& path, std::string_view bytes);
 
 }  // namespace opwright::host

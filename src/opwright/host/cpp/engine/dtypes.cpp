@@ -5,7 +5,7 @@
 namespace opwright::host {
 
 std::string dtype_name(at::ScalarType dtype) {
-    switch (dtype) {  // those whose names in C++ are others
+    switch (dtype) {  // those whose C++ names differ
         case at::kByte:
             return "uint8";
         case at::kChar:

@@ -1,4 +1,4 @@
-// What a model is given, held against what its bundle says.
+// Checks the inputs of a run against the bundle's manifest.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// The program opwright-host: runs a bundle, and is answerable to a shell through its exit codes.
+// The program opwright-host: runs a bundle.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ void write_outputs(const std::string& path, const Answer& answer, const Model& m
 
 int run(const Options& options, Report& report, Clock::time_point began) {
     if (options.threads) at::set_num_threads(options.threads);
-    // NNPACK asks there what the processor can do, and says on standard error at every run that it could not.
+    // NNPACK reads it to detect the processor, and prints an error at every run if it cannot.
     if (access("/proc/cpuinfo", R_OK) != 0) at::globalContext().setUserEnabledNNPACK(false);
     const auto start = Clock::now();
     const Model model = Model::load(options.bundle, {options.runners});

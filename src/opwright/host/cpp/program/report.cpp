@@ -166,8 +166,8 @@ void Report::verified(const Model& model, double farthest) {
         *json_ << line_of({{"verified", options_.bundle}, {"farthest", farthest}, {"device", model.device()}})
                << std::endl;
     if (text_)
-        *text_ << options_.bundle << " is well: its outputs lie at most " << farthest
-               << " of their largest magnitude from its goldens" << std::endl;
+        *text_ << options_.bundle << " is OK: the largest relative deviation from its goldens is " << farthest
+               << std::endl;
 }
 
 void Report::require_written() const {
