@@ -40,9 +40,9 @@ _STEP = re.compile(r"^\[(\d+)/(\d+)\] (?:Building|Linking) .*?([^/ ]+?)(?:\.o)?$
 
 
 def install_host(*, verbose: bool = False) -> Path:
-    """Build the host, about two minutes, or find it built.
+    """Build the host, which takes about one minute, or find it in the cache.
 
-    Safe to call from many processes at once: one builds, the others wait and take what it made.
+    Safe to call from many processes at once: one builds, the others wait and use the result.
 
     Args:
         verbose: print each step.
@@ -72,14 +72,14 @@ def install_host(*, verbose: bool = False) -> Path:
         }
         words = [f"-D{name}={value}" for name, value in settings.items()]
         build = work / "build"
-        _must_succeed(run(["cmake", "-G", "Ninja", "-S", _CPP, "-B", build, *words], check=False))
+        _require_success(run(["cmake", "-G", "Ninja", "-S", _CPP, "-B", build, *words], check=False))
 
         def show(line: str) -> None:
             if step := _STEP.match(line):
                 shown.step("build", step[3], int(step[1]), int(step[2]))
 
         jobs = ["--parallel", os.environ["MAX_JOBS"]] if os.environ.get("MAX_JOBS") else []
-        _must_succeed(run(["cmake", "--build", build, "--target", "install", *jobs], check=False, on_line=show))
+        _require_success(run(["cmake", "--build", build, "--target", "install", *jobs], check=False, on_line=show))
         return cache.keep_folder(recipe, work / "prefix")
 
 
@@ -93,12 +93,12 @@ def _packages() -> list[str]:
     for name, debian in PACKAGES.items():
         try:
             found.append(f"{name} {find_package(name).version}")
-        except ToolchainError:  # noqa: PERF203  all that is missing is told at once
+        except ToolchainError:  # noqa: PERF203  one error names everything that is missing
             missing.append(f"{name} ({debian})")
     if missing:
         msg = (
-            f"the host needs what this machine lacks: {', '.join(missing)}. Install the development files: in brackets "
-            "stands Debian's name. `opwright doctor` shows what is there"
+            f"the host needs packages that are missing: {', '.join(missing)}. Install their development files (names "
+            "of Debian's packages are in brackets). `opwright doctor` shows what is installed"
         )
         raise ToolchainError(msg)
     return found
@@ -113,13 +113,13 @@ def _sources() -> list[str | bytes]:
     return parts
 
 
-def _must_succeed(completed: Completed) -> None:
+def _require_success(completed: Completed) -> None:
     if completed.exit_code != 0:
         raise failure(completed, "the host cannot be built")
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Print the folder, for CMake; gives the exit code."""
+    """Print the folder, for CMake; return the exit code."""
     try:
         print(install_host(verbose="--verbose" in arguments))  # noqa: T201  CMake reads standard output
     except OpwrightError as error:

@@ -132,12 +132,12 @@ Manifest::File file(const Value& value) {
     return {value.at("bytes").integer(0), digest};
 }
 
-void names_differ(const Value& value, const std::vector<std::string>& names) {
+void require_distinct(const Value& value, const std::vector<std::string>& names) {
     if (std::set(names.begin(), names.end()).size() != names.size()) value.refuse("entries of different names");
 }
 
 // What is named elsewhere in the manifest has its digest, or it would never be checked.
-void is_listed(const Manifest& manifest, const std::string& name) {
+void require_listed(const Manifest& manifest, const std::string& name) {
     if (!manifest.files.contains(name))
         throw Error(Code::manifest_invalid, "manifest.json is invalid: " + name +
                                                 " is not in files; expected its "
@@ -177,7 +177,7 @@ Manifest parse_manifest(std::string_view text) {
     if (const Value cuda = all.at("cuda"); !cuda.is_null()) {
         cuda.has_keys({"architectures"});
         for (const Value& one : cuda.at("architectures").list())
-            manifest.cuda_architectures.push_back(written(release(one)));
+            manifest.cuda_architectures.push_back(to_string(release(one)));
     }
     std::vector<std::string> names;
     for (const Value& one : all.at("libraries").list()) manifest.libraries.push_back(library(one));
@@ -185,7 +185,7 @@ Manifest parse_manifest(std::string_view text) {
         manifest.inputs.push_back(input(one));
         names.push_back(manifest.inputs.back().name);
     }
-    names_differ(all.at("inputs"), names);
+    require_distinct(all.at("inputs"), names);
     for (const Value& group : all.at("equal_dims").list()) {
         manifest.equal_dims.emplace_back();
         for (const Value& one : group.list()) manifest.equal_dims.back().push_back(input_dim(one, manifest.inputs));
@@ -195,7 +195,7 @@ Manifest parse_manifest(std::string_view text) {
         manifest.outputs.push_back(output(one));
         names.push_back(manifest.outputs.back().name);
     }
-    names_differ(all.at("outputs"), names);
+    require_distinct(all.at("outputs"), names);
     manifest.tolerance = all.at("tolerance").number();
     for (const Value& one : all.at("goldens").list()) manifest.goldens.push_back(path(one));
     if (const Value program = all.at("host_program"); !program.is_null()) {
@@ -207,14 +207,14 @@ Manifest parse_manifest(std::string_view text) {
         const nlohmann::json key = name;
         manifest.files[path(Value(key, entry.place()))] = file(entry);
     }
-    is_listed(manifest, manifest.model_file);
-    for (const Manifest::Library& one : manifest.libraries) is_listed(manifest, one.file);
-    for (const std::string& name : manifest.goldens) is_listed(manifest, name);
-    if (manifest.host_program) is_listed(manifest, *manifest.host_program);
+    require_listed(manifest, manifest.model_file);
+    for (const Manifest::Library& one : manifest.libraries) require_listed(manifest, one.file);
+    for (const std::string& name : manifest.goldens) require_listed(manifest, name);
+    if (manifest.host_program) require_listed(manifest, *manifest.host_program);
     return manifest;
 }
 
-std::string written(Release release) {
+std::string to_string(Release release) {
     return std::to_string(release.major) + "." + std::to_string(release.minor);
 }
 

@@ -81,6 +81,6 @@ struct Manifest {
 // Throws Error: `manifest_invalid` with the place and what was expected there, `format_unknown`, or `path_outside`.
 Manifest parse_manifest(std::string_view text);
 
-std::string written(Release release);
+std::string to_string(Release release);
 
 }  // namespace opwright::host

@@ -1,4 +1,4 @@
-// What a model is given, held against what its bundle says.
+// Checks the inputs of a run against the bundle's manifest.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,6 +19,7 @@ void check_inputs(const std::vector<Input>& expected, at::DeviceType device, con
 void check_equal_dims(const Manifest& manifest, const std::vector<at::Tensor>& given);
 
 // In the order of `expected`. Throws Error with `input_unknown`.
-std::vector<at::Tensor> in_order(const std::vector<Input>& expected, const std::map<std::string, at::Tensor>& given);
+std::vector<at::Tensor> inputs_by_name(const std::vector<Input>& expected,
+                                       const std::map<std::string, at::Tensor>& given);
 
 }  // namespace opwright::host

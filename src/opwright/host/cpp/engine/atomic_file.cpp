@@ -1,12 +1,12 @@
-#include "engine/whole_file.h"
+#include "engine/atomic_file.h"
 
 #include <filesystem>
 #include <fstream>
 
 namespace opwright::host {
 
-bool write_whole(const std::string& path, std::string_view bytes) {
-    const std::string part = path + ".part";  // renamed when whole: no half file is ever seen
+bool write_file_atomically(const std::string& path, std::string_view bytes) {
+    const std::string part = path + ".part";  // renamed when complete: nobody sees half a file
     std::ofstream file(part, std::ios::binary);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     file.close();

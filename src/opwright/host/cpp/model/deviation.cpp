@@ -1,4 +1,4 @@
-#include "model/closeness.h"
+#include "model/deviation.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/view_as_real.h>
@@ -9,7 +9,7 @@
 
 namespace opwright::host {
 
-double distance(const at::Tensor& output, const at::Tensor& golden) {
+double relative_deviation(const at::Tensor& output, const at::Tensor& golden) {
     if (golden.numel() == 0) return 0;
     const bool is_complex = golden.is_complex();
     const at::Tensor own = (is_complex ? at::view_as_real(output.resolve_conj()) : output).cpu().to(at::kDouble);

@@ -1,4 +1,4 @@
-// Where tensors are among an operator's arguments.
+// Which tensors an operator receives in its arguments.
 #pragma once
 
 #include <ATen/core/function_schema.h>
@@ -11,10 +11,10 @@
 
 namespace opwright::autograd {
 
-// Where an argument's elements are among the tensors that autograd is given: all but those that are not there.
-struct Place {
+// Which elements of an argument autograd receives: the defined ones. A lone tensor is a list of one.
+struct ArgumentLayout {
     bool is_list;
-    std::vector<bool> is_there;
+    std::vector<bool> defined;
 };
 
 // Whether an argument is a list of tensors, some of which may be None. Its type is asked, and not its value:
@@ -37,27 +37,28 @@ void for_each_tensor(const c10::IValue& value, Act&& act) {
     }
 }
 
-// As many numbers: for each argument whether it is a list, how many elements it has, and which of them are there.
-inline std::vector<std::int64_t> packed(const std::vector<Place>& places) {
+// As integers, which a saved context can hold: for each argument whether it is a list, its number of elements, and
+// which of them are defined.
+inline std::vector<std::int64_t> pack(const std::vector<ArgumentLayout>& layouts) {
     std::vector<std::int64_t> numbers;
-    for (const Place& place : places) {
-        numbers.push_back(place.is_list ? 1 : 0);
-        numbers.push_back(static_cast<std::int64_t>(place.is_there.size()));
-        for (const bool there : place.is_there) numbers.push_back(there ? 1 : 0);
+    for (const ArgumentLayout& layout : layouts) {
+        numbers.push_back(layout.is_list ? 1 : 0);
+        numbers.push_back(static_cast<std::int64_t>(layout.defined.size()));
+        for (const bool is_defined : layout.defined) numbers.push_back(is_defined ? 1 : 0);
     }
     return numbers;
 }
 
-inline std::vector<Place> unpacked(const std::vector<std::int64_t>& numbers) {
-    std::vector<Place> places;
+inline std::vector<ArgumentLayout> unpack(const std::vector<std::int64_t>& numbers) {
+    std::vector<ArgumentLayout> layouts;
     for (auto at = numbers.begin(); at != numbers.end();) {
-        Place& place = places.emplace_back();
-        place.is_list = *at++ != 0;
+        ArgumentLayout& layout = layouts.emplace_back();
+        layout.is_list = *at++ != 0;
         const auto count = *at++;
-        place.is_there.assign(at, at + count);
+        layout.defined.assign(at, at + count);
         at += count;
     }
-    return places;
+    return layouts;
 }
 
 }  // namespace opwright::autograd
