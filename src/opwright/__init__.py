@@ -14,7 +14,6 @@ from opwright.errors import (
     SpecError,
     ToolchainError,
 )
-from opwright.spec import Library, Op
 
 if TYPE_CHECKING:
     from opwright.bencher.bench import bench
@@ -23,7 +22,10 @@ if TYPE_CHECKING:
     from opwright.bundle.ship import ship
     from opwright.checker.check import check
     from opwright.loader.jit import load, load_inline
-    from opwright.loader.open import open
+    from opwright.loader.open import Loaded, open
+    from opwright.spec.library import Library
+    from opwright.spec.op import Op
+    from opwright.spec.samples import Make, Sample
     from opwright.toolchain.flags import include_path
 
 __version__ = "0.1.0"
@@ -34,8 +36,11 @@ __all__ = [
     "CacheError",
     "Library",
     "LoadError",
+    "Loaded",
+    "Make",
     "Op",
     "OpwrightError",
+    "Sample",
     "SpecError",
     "ToolchainError",
     "__version__",
@@ -50,8 +55,13 @@ __all__ = [
     "ship",
 ]
 
-# Found when first asked for: describing operators must not cost the import of torch.
+# Imported at first use: neither an op.py nor the command line waits for what it does not use.
 _HOMES = {
+    "Library": "opwright.spec.library",
+    "Loaded": "opwright.loader.open",
+    "Make": "opwright.spec.samples",
+    "Op": "opwright.spec.op",
+    "Sample": "opwright.spec.samples",
     "bench": "opwright.bencher.bench",
     "build": "opwright.builder.library",
     "check": "opwright.checker.check",

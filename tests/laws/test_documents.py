@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from opwright.checker.check import QUICK, RUNTIMES
+from opwright.checker.check import QUICK
 from opwright.checker.kinds import Kind
+from opwright.checker.names import RUNTIMES
 from opwright.cli.main import app
 
 ROOT = Path(__file__).parents[2]

@@ -17,6 +17,7 @@ from opwright.builder.plan import plan_library
 from opwright.builder.progress import Progress
 from opwright.checker import sanitize as sanitizers
 from opwright.checker.kinds import Kind
+from opwright.checker.names import RUNTIMES
 from opwright.checker.processes import Watcher, run_job
 from opwright.checker.subject import Options
 from opwright.checker.verdict import Cell, Failure, Report
@@ -32,10 +33,6 @@ from opwright.toolchain.pytorch import find_pytorch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-RUNTIMES = (
-    *("eager", "autograd", "compile", "vmap", "trace", "script"),
-    *("export", "aoti", "host-linked", "host-script", "host-aoti"),
-)
 # What compiles nothing, and so ends in seconds.
 QUICK = ("eager", "autograd", "compile", "vmap", "trace", "script")
 # The runtimes that one process runs after another; processes run side by side.

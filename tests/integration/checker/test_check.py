@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import opwright
-from opwright.checker.check import RUNTIMES
 from opwright.checker.kinds import Kind
+from opwright.checker.names import RUNTIMES
 
 if TYPE_CHECKING:
     from pathlib import Path

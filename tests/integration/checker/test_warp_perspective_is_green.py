@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import opwright
-from opwright.checker.check import RUNTIMES
+from opwright.checker.names import RUNTIMES
 from opwright.spec import Make, library_at
 
 pytestmark = pytest.mark.needs("opencv")

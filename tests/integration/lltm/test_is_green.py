@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import opwright
-from opwright.checker.check import RUNTIMES
+from opwright.checker.names import RUNTIMES
 from tests.integration.lltm.conftest import FOLDER
 
 
