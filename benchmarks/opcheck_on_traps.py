@@ -36,8 +36,7 @@ import sys
 import torch
 from torch.utils import _pytree as pytree
 import opwright
-from opwright.errors import BuildError
-from opwright.spec import Make
+from opwright import BuildError, Make
 
 def with_grad(tensor):
     return tensor.detach().clone().requires_grad_() if tensor.is_floating_point() else tensor

@@ -14,7 +14,6 @@ from torch._jit_internal import is_scripting  # torch.jit.is_scripting, which my
 from torch.nn import functional
 
 import opwright
-from opwright.spec import library_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -336,4 +335,4 @@ def _open() -> None:
 
 @functools.cache
 def _described() -> Library:
-    return library_at(_HERE)
+    return opwright.library_at(_HERE)

@@ -20,7 +20,7 @@ import opwright
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opwright.spec import Make
+    from opwright import Make
 
 # -Wno-psabi: gcc warns about wide vectors as function arguments; all of these functions are inlined.
 library = opwright.Library("lltm", sources=["cpu/cell.cpp", "cpu/sequence.cpp", "cuda.cu"], cflags=["-Wno-psabi"])

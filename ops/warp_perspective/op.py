@@ -14,7 +14,7 @@ import opwright
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opwright.spec import Make, Sample
+    from opwright import Make, Sample
 
 library = opwright.Library("opencv", sources=["cpu.cpp"], packages=["opencv4"])
 

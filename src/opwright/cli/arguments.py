@@ -1,4 +1,4 @@
-"""What several verbs take: a library, and which of its operators and devices."""
+"""Arguments that several verbs share: a library, a bundle, operators and devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def some_of(known: Sequence[str]) -> Callable[[list[str] | None], list[str] | None]:
-    """What an option does with the names that it is given: they have to be known."""
+    """A callback that refuses names which are not in `known`."""
 
     def checked(given: list[str] | None) -> list[str] | None:
         for name in given or ():
@@ -27,7 +27,7 @@ def some_of(known: Sequence[str]) -> Callable[[list[str] | None], list[str] | No
 
 
 def one_of(known: Sequence[str]) -> Callable[[str], str]:
-    """The same for an option that takes one name."""
+    """The same for an option that takes a single name."""
     some = some_of(known)
 
     def checked(given: str) -> str:
@@ -37,12 +37,10 @@ def one_of(known: Sequence[str]) -> Callable[[str], str]:
     return checked
 
 
-LibraryArgument = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of an op.py, or the file.")]
-BundleArgument = Annotated[
-    Path, typer.Argument(metavar="BUNDLE", help="The folder of a bundle, as `opwright ship` writes it.")
-]
+LibraryArgument = Annotated[Path, typer.Argument(metavar="PATH", help="Folder with an op.py, or the file itself.")]
+BundleArgument = Annotated[Path, typer.Argument(metavar="BUNDLE", help="Folder that `opwright ship` wrote.")]
 OpsOption = Annotated[
-    list[str] | None, typer.Option("--op", metavar="NAME", help="Only this operator; may be given several times.")
+    list[str] | None, typer.Option("--op", metavar="NAME", help="Only this operator; repeat for more.")
 ]
 DevicesOption = Annotated[
     list[str] | None,

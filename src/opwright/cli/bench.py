@@ -1,4 +1,4 @@
-"""`opwright bench`: how fast the operators of a library are, beside their references and their floors."""
+"""`opwright bench`: times the operators of a library against their references and their floors."""
 
 from __future__ import annotations
 
@@ -19,43 +19,46 @@ def bench(
     device: DevicesOption = None,
     threads: Annotated[
         list[int] | None,
-        typer.Option("--threads", metavar="N", min=1, help="So many threads on the CPU; several times: one by one."),
+        typer.Option("--threads", metavar="N", min=1, help="CPU threads; repeat to time each in turn."),
     ] = None,
     dtype: Annotated[
-        str, typer.Option("--dtype", metavar="NAME", help="The dtype of floating tensors whose author names none.")
+        str, typer.Option("--dtype", metavar="NAME", help="Dtype of floating tensors that the samples leave open.")
     ] = "float32",
     size: Annotated[
         list[str] | None,
-        typer.Option("--size", metavar="TEXT", help="Only sizes with this in their label; may be given several times."),
+        typer.Option("--size", metavar="TEXT", help="Only sizes whose label contains TEXT; repeat for more."),
     ] = None,
     direction: Annotated[
         list[str] | None,
         typer.Option(
             "--direction",
             metavar="NAME",
-            help="Only this one: forward, recorded (forward, recorded for gradients), backward or both.",
+            help="Only this direction: forward, recorded (forward, recorded by autograd), backward or both.",
             callback=some_of(DIRECTIONS),
         ),
     ] = None,
     seconds: Annotated[
         float,
-        typer.Option("--seconds", metavar="S", help="The time for the rounds of a cell; less where they agree before."),
+        typer.Option("--seconds", metavar="S", help="Time limit per cell; less if the rounds agree earlier."),
     ] = 2.0,
     rounds: Annotated[
-        int | None, typer.Option("--rounds", metavar="N", min=1, help="So many rounds for each cell instead.")
+        int | None, typer.Option("--rounds", metavar="N", min=1, help="Run exactly N rounds per cell instead.")
     ] = None,
     compiled: Annotated[
-        bool, typer.Option("--compile/--no-compile", help="Time the compiled reference too; compiling takes its time.")
+        bool, typer.Option("--compile/--no-compile", help="Time the compiled reference too (slow to start).")
     ] = True,
-    seed: Annotated[int, typer.Option("--seed", help="What the random inputs are made from.")] = 0,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page for a browser.")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each cell when it is done.")] = False,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")] = 0,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the report as an HTML page.")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each cell as it finishes.")] = False,
     json: JsonOption = None,
 ) -> None:
-    """Time the operators of a library, beside their references and beside what no implementation can avoid.
+    """Time the operators of a library against their references.
 
-    Rows: the reference in op.py called as plain PyTorch, the same under torch.compile, the operator, and the floor.
-    Results and gradients are compared before anything is timed. Exits with 1 when one is wrong, or nothing was timed.
+    Rows: the reference in op.py as plain PyTorch, the reference under torch.compile, the operator, and the floor (the
+    work that no implementation can avoid). Results and gradients are compared before anything is timed. Exits with 1
+    if one is wrong or nothing was timed.
 
     Examples:
 
@@ -63,13 +66,12 @@ def bench(
 
         opwright bench ops/mine --threads 1 --threads 8
 
-        opwright bench ops/mine --op scale --size 1024 --direction forward --no-compile
+        opwright bench ops/mine --op scale --size 1024 --direction forward
 
         opwright bench ops/mine --device cuda --dtype bfloat16
 
         opwright bench ops/mine --html report.html --json report.json
     """
-    # Imported here: this needs torch, for which no other verb's user should wait.
     from opwright.bencher.bench import bench as bench_library
     from opwright.bencher.report.progress import BenchProgress
     from opwright.bencher.report.terminal import show

@@ -1,4 +1,4 @@
-"""What the verbs that write a bundle share: their options, and what they show of the bundle."""
+"""Options and output of the verbs that write a bundle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from opwright.bundle.choices import FORMATS, LEVELS, PRECISIONS
 from opwright.cli.arguments import one_of
-from opwright.cli.output import stderr, stdout, write_json
+from opwright.cli.output import stdout, write_json
 
 if TYPE_CHECKING:
     from opwright.bundle.ship import Shipped
@@ -17,17 +17,22 @@ if TYPE_CHECKING:
 OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="BUNDLE", help="The folder to write.")]
 LibrariesOption = Annotated[
     list[str] | None,
-    typer.Option("--ops", metavar="PATH", help="An operator library: a folder of an op.py, or a shared object."),
+    typer.Option(
+        "--ops", metavar="PATH", help="Operator library: a folder with an op.py, or a shared object; repeat for more."
+    ),
 ]
 FormatOption = Annotated[
-    str, typer.Option("--format", metavar="NAME", help=f"{' or '.join(FORMATS)}.", callback=one_of(FORMATS))
+    str,
+    typer.Option(
+        "--format", metavar="NAME", help=f"Format of the model: {' or '.join(FORMATS)}.", callback=one_of(FORMATS)
+    ),
 ]
 CpuOption = Annotated[
     str,
     typer.Option(
         "--cpu",
         metavar="LEVEL",
-        help=f"What a package is compiled for: {', '.join(LEVELS)}.",
+        help=f"Processor that a package is compiled for: {', '.join(LEVELS)}.",
         callback=one_of(tuple(LEVELS)),
     ),
 ]
@@ -36,22 +41,22 @@ PrecisionOption = Annotated[
     typer.Option(
         "--precision",
         metavar="NAME",
-        help=f"What is computed in inside: {' or '.join(PRECISIONS)}.",
+        help=f"Precision of the computation: {' or '.join(PRECISIONS)}.",
         callback=one_of(PRECISIONS),
     ),
 ]
 WeightsOption = Annotated[
-    Path | None, typer.Option("--weights", metavar="FILE", help="The model's weights: a state dict.")
+    Path | None, typer.Option("--weights", metavar="FILE", help="Weights of the model: a file with a state dict.")
 ]
 SamplesOption = Annotated[
-    Path | None, typer.Option("--samples", metavar="FILE", help="Sample inputs: .npy, .npz or .pt.")
+    Path | None, typer.Option("--samples", metavar="FILE", help="Sample inputs: a .npy, .npz or .pt file.")
 ]
 ShapesOption = Annotated[
     list[str] | None,
     typer.Option(
         "--shape",
         metavar="NAME=DTYPE[DIMS]",
-        help="An input's shape: image=float32[1..64,3,224,224]; several times.",
+        help="Shape of an input, such as image=float32[1..64,3,224,224]; repeat for more.",
     ),
 ]
 ToleranceOption = Annotated[
@@ -59,25 +64,25 @@ ToleranceOption = Annotated[
     typer.Option(
         "--tolerance",
         metavar="X",
-        help="How far results may lie from the model's own: 1e-4 of the largest magnitude.",
+        help="Allowed deviation from the model's results, relative to the largest magnitude, such as 1e-4.",
     ),
 ]
 SelfContainedOption = Annotated[
-    bool, typer.Option("--self-contained", help="Put the host program and PyTorch's libraries in as well.")
+    bool, typer.Option("--self-contained", help="Include the host program and PyTorch's libraries.")
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Take the place of a bundle that is there.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing bundle.")]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Print each step.")]
 
 
 def named_shapes(given: list[str] | None) -> dict[str, str]:
-    """What `--shape` was given, by the names of the inputs."""
+    """The values of `--shape`, by the name of the input."""
     return dict(map(_named, given or ()))
 
 
 def report(shipped: Shipped, json: str | None) -> None:
-    """Show a bundle that was written, and what its user should know."""
+    """Print a bundle that was written, with its notes."""
     for note in shipped.notes:
-        stderr().print(f"note: {note}", markup=False, soft_wrap=True)
+        typer.echo(f"note: {note}", err=True)
     if json is not None:
         write_json(json, _result(shipped))
     if json != "-":
@@ -87,7 +92,7 @@ def report(shipped: Shipped, json: str | None) -> None:
 def _named(text: str) -> tuple[str, str]:
     name, sign, shape = text.partition("=")
     if not sign or not name.strip():
-        msg = f"{text!r} is no NAME=SHAPE: expected such as image=float32[1..64,3,224,224]"
+        msg = f"{text!r} is not NAME=SHAPE; expected for example image=float32[1..64,3,224,224]"
         raise typer.BadParameter(msg, param_hint="--shape")
     return name.strip(), shape
 
@@ -103,7 +108,7 @@ def _result(shipped: Shipped) -> dict[str, Any]:
 
 
 def _show(shipped: Shipped) -> None:
-    """The files with their sizes, and how far the outputs lay from the model's own after each transform."""
+    """Print the files with their sizes, and each output's deviation from the model's after each transform."""
     from rich.table import Table
 
     from opwright.report.format import format_bytes
@@ -124,4 +129,4 @@ def _show(shipped: Shipped) -> None:
         steps.add_row(step, *(f"{found:.1e}" if found else "0" for found in outputs.values()))
     console.print(steps)
     console.print()
-    console.print(f"{shipped.path}", markup=False, soft_wrap=True)
+    typer.echo(str(shipped.path))

@@ -1,4 +1,4 @@
-"""`opwright check`: every operator of a library, in every runtime."""
+"""`opwright check`: checks every operator of a library in every runtime."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from typing import Annotated
 
 import typer
 
-from opwright.checker.check import check as check_library
-from opwright.checker.report.progress import CheckProgress
-from opwright.checker.report.terminal import show
 from opwright.checker.runtime_table import RUNTIME_NAMES
 from opwright.checker.sanitize import SANITIZERS
 from opwright.cli.arguments import DevicesOption, LibraryArgument, OpsOption, some_of
@@ -34,12 +31,12 @@ def check(
         ),
     ] = None,
     device: DevicesOption = None,
-    seed: Annotated[int, typer.Option("--seed", help="What the random inputs are made from.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")] = 0,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer cases, and only what compiles nothing: seconds, not minutes.")
+        bool, typer.Option("--quick", help="Fewer cases, and only runtimes that compile nothing: seconds, not minutes.")
     ] = False,
     large: Annotated[
-        bool, typer.Option("--large", help="Also tensors of more than 2^31 bytes, where memory allows.")
+        bool, typer.Option("--large", help="Also use tensors larger than 2^31 bytes, where memory allows.")
     ] = False,
     sanitize: Annotated[
         str,
@@ -50,14 +47,16 @@ def check(
             callback=lambda given: ",".join(some_of(SANITIZERS)(_listed(given)) or ()),
         ),
     ] = "",
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page for a browser.")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each cell when it is done.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the report as an HTML page.")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each cell as it finishes.")] = False,
     json: JsonOption = None,
 ) -> None:
-    """Check that every operator of a library is right, in every runtime.
+    """Check every operator of a library in every runtime.
 
-    The reference in op.py is the specification. A failure shows the call, what came out, what was expected, the
-    likely cause and the fix. Exits with 1 when something is wrong, or when nothing could be run.
+    The reference in op.py is the specification. A failure shows the call, the actual and the expected result, the
+    likely cause and the fix. Exits with 1 if something is wrong or nothing could be run.
 
     Examples:
 
@@ -71,6 +70,10 @@ def check(
 
         opwright check ops/mine --html report.html --json report.json
     """
+    from opwright.checker.check import check as check_library
+    from opwright.checker.report.progress import CheckProgress
+    from opwright.checker.report.terminal import show
+
     with CheckProgress(path.resolve().name, stderr(), verbose=verbose) as progress:
         report = check_library(
             path,
@@ -86,14 +89,15 @@ def check(
     if json != "-":
         show(report, stdout())
     if html is not None:
-        # Imported here: the page's template engine is wanted by few.
         from opwright.checker.report.html import page
 
         write_text("--html", str(html), page(report))
     if json is not None:
         write_json(json, report.to_json())
     if not report.ran and not report.failures:
-        msg = "error: nothing was checked: no cell ran, for the reasons above. Ask for runtimes and devices that apply"
-        stderr().print(msg, soft_wrap=True)
+        typer.echo(
+            "error: nothing was checked: no cell ran, for the reasons above. Choose runtimes and devices that apply",
+            err=True,
+        )
     if not report.passed:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`opwright migrate`: the road from a TorchScript file to a package that AOTInductor compiles."""
+"""`opwright migrate`: rebuilds a TorchScript model from its source as a bundle."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ def migrate(
     *,
     source: Annotated[
         str,
-        typer.Option(
-            "--source", metavar="MODEL", help="What it was made of: file.py:callable or package.module:callable."
-        ),
+        typer.Option("--source", metavar="MODEL", help="Its source: file.py:callable or package.module:callable."),
     ],
     output: bundle_options.OutputOption,
     ops: bundle_options.LibrariesOption = None,
@@ -34,18 +32,18 @@ def migrate(
     verbose: bundle_options.VerboseOption = False,
     json: JsonOption = None,
 ) -> None:
-    """Write a bundle of a TorchScript model whose source is there, in the other format.
+    """Write a bundle from the source of a TorchScript model.
 
-    The module that the source makes is given the weights of MODEL.pt. Its results, and those of what is compiled of it,
-    are compared with MODEL.pt's, output by output; the bundle's goldens are MODEL.pt's own results.
+    AOTInductor compiles it, unless --format says otherwise. The module that the source makes gets the weights of
+    MODEL.pt. Its results, and those of the compiled model, are compared with MODEL.pt's, output by output. The goldens
+    of the bundle are the results of MODEL.pt.
 
     Examples:
 
-        opwright migrate old.pt --source model.py:net --ops ops/mine -o build/net --format aoti
+        opwright migrate old.pt --source model.py:net --ops ops/mine -o net
 
-        opwright migrate frozen.pt --source model.py:net --weights net.pth -o build/net
+        opwright migrate frozen.pt --source model.py:net --weights net.pth -o net
     """
-    # Imported here: this needs torch, for which no other verb's user should wait.
     from opwright.bundle.ship import ship
     from opwright.report.progress import Progress
 

@@ -1,4 +1,4 @@
-"""`opwright ship`: a bundle of a model and its operators."""
+"""`opwright ship`: writes a bundle of a model and its operators."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ def ship(
     verbose: bundle_options.VerboseOption = False,
     json: JsonOption = None,
 ) -> None:
-    """Write a bundle: a folder from which a process without Python runs a model.
+    """Write a model and its operators into one folder, a bundle.
 
-    The callable takes nothing and returns a module. Beside it there may be samples(), which yields inputs, shapes, a
-    dict such as {"image": "float32[1..64,3,224,224]"}, and images, which says how a picture becomes an input. After
-    each transform the samples are run again: one that changes results is refused.
+    A process without Python runs the bundle. The callable takes no arguments and returns a module. Its file may also
+    define samples(), a generator of inputs; shapes, a dict such as {"image": "float32[1..64,3,224,224]"}; and images,
+    which describes how a picture becomes an input. The samples are run again after each transform; a transform that
+    changes results is refused.
 
     Examples:
 
         opwright ship model.py:net --ops ops/mine -o build/net
 
-        opwright ship model.py:net --ops ops/mine -o build/net --weights net.pth --force
+        opwright ship model.py:net -o build/net --weights net.pth --force
 
-        opwright ship package.models:net -o build/net --format aoti --cpu x86-64-v3 --precision bfloat16
+        opwright ship package.models:net -o net --format aoti --cpu x86-64-v3
 
         opwright ship saved.pt -o build/net --shape "image=float32[1..64,3,224,224]"
     """
-    # Imported here: this needs torch, for which no other verb's user should wait.
     from opwright.bundle.ship import ship as ship_model
     from opwright.report.progress import Progress
 

@@ -8,16 +8,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opwright.builder import ninja
 from opwright.builder.cache import Cache, digest
 from opwright.errors import OpwrightError, ToolchainError
-from opwright.report.progress import Progress
 from opwright.toolchain.compiler import find_cxx
-from opwright.toolchain.packages import find_package
+from opwright.toolchain.packages import package_versions
 from opwright.toolchain.pytorch import find_pytorch
 from opwright.toolchain.run import Completed, failure, run
 
@@ -26,6 +23,7 @@ if TYPE_CHECKING:
 
 _NAME = "opwright_host"
 _CPP = Path(__file__).resolve().parent / "cpp"
+_VERSION = re.compile(r"^__version__ = .*", flags=re.MULTILINE)
 _NOT_INSTALLED = {"tests"}
 # pkg-config's names, and Debian's.
 PACKAGES = {
@@ -57,9 +55,12 @@ def install_host(*, verbose: bool = False) -> Path:
     """
     cache = Cache()
     torch = find_pytorch()
-    recipe = digest([version("opwright"), *torch.identity, *find_cxx().identity, *_packages(), *_sources()])
+    recipe = digest([*torch.identity, *find_cxx().identity, *_packages(), *_sources()])
     if (found := cache.find_folder(recipe)) is not None:
         return found
+    from opwright.builder import ninja
+    from opwright.report.progress import Progress
+
     with Progress(_NAME, verbose=verbose) as shown, cache.building(recipe, shown.note) as work:
         if (found := cache.find_folder(recipe)) is not None:
             return found
@@ -89,23 +90,20 @@ def host_program(*, verbose: bool = False) -> Path:
 
 
 def _packages() -> list[str]:
-    missing, found = [], []
-    for name, debian in PACKAGES.items():
-        try:
-            found.append(f"{name} {find_package(name).version}")
-        except ToolchainError:  # noqa: PERF203  one error names everything that is missing
-            missing.append(f"{name} ({debian})")
-    if missing:
+    versions = package_versions(PACKAGES)
+    if missing := [f"{name} ({debian})" for name, debian in PACKAGES.items() if name not in versions]:
         msg = (
             f"the host needs packages that are missing: {', '.join(missing)}. Install their development files (names "
             "of Debian's packages are in brackets). `opwright doctor` shows what is installed"
         )
         raise ToolchainError(msg)
-    return found
+    return [f"{name} {version}" for name, version in versions.items()]
 
 
 def _sources() -> list[str | bytes]:
-    parts: list[str | bytes] = []
+    # CMake takes the version from the same line. The settings come from this file.
+    face = (_CPP.parents[1] / "__init__.py").read_text(encoding="utf-8")
+    parts: list[str | bytes] = [*_VERSION.findall(face), Path(__file__).read_bytes()]
     for path in sorted(_CPP.rglob("*")):
         where = path.relative_to(_CPP)
         if path.is_file() and where.parts[0] not in _NOT_INSTALLED:
