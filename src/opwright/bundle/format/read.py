@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _SAID = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<place>[^`]*)`)?", flags=re.DOTALL)
 _KEY = re.compile(r"Object (?P<fault>missing required|contains unknown) field `(?P<name>.*)`", flags=re.DOTALL)
 _EXPECTED = re.compile(r"Expected (?P<what>.*?)(?:, got `?[\w |]+`?)?", flags=re.DOTALL)
+_MOST_DIGITS = 20
 _STEP = re.compile(r"\.?(\w+)|\[(\d+)\]")
 _TYPES = {
     "int": "a whole number",
@@ -49,7 +50,9 @@ def read_manifest(text: str | bytes) -> Manifest:
         msg = f"{FILE_NAME} has {len(raw)} bytes: expected at most {MANIFEST_BYTES}"
         raise BundleError(msg)
     try:
-        plain = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        plain = json.loads(
+            raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_int=_number
+        )
     except (ValueError, RecursionError) as error:
         msg = f"{FILE_NAME} is not JSON in UTF-8: {error}. Ship the model again"
         raise BundleError(msg) from error
@@ -108,7 +111,7 @@ def _explained(said: str, value: Any, place: str, file: str) -> BundleError:
     if what.startswith("Invalid enum value"):
         return _unexpected(value, _CHOICES[steps[-1][0]], place, file)
     expected = _EXPECTED.fullmatch(what)
-    return _unexpected(value, _plain(expected["what"]) if expected else "a number in range", place, file)
+    return _unexpected(value, _plain(expected["what"]) if expected else what, place, file)
 
 
 def _plain(expected: str) -> str:
@@ -136,6 +139,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise BundleError(msg)
         found[key] = value
     return found
+
+
+def _number(digits: str) -> float:
+    """A whole number, or a float if it has more digits than any size: as the host reads it."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
 
 
 def _refuse_constant(name: str) -> float:
