@@ -54,7 +54,7 @@ def test_a_changed_build_of_a_loaded_library_is_refused_and_the_first_goes_on() 
 
 def test_a_namespace_that_python_defined_is_taken_too() -> None:
     library = torch.library.Library("taken_by_python", "DEF")
-    with pytest.raises(LoadError, match=r"'taken_by_python' .* taken in this process already, at .*test_load\.py:\d+"):
+    with pytest.raises(LoadError, match=r"'taken_by_python' .* already taken in this process, at .*test_load\.py:\d+"):
         opwright.load_inline("taken", OPERATOR % (1, "taken_by_python"))
     library._destroy()
 
