@@ -6,11 +6,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 from opwright.errors import (
+    BridgeError,
     BuildError,
     BundleError,
     CacheError,
     LoadError,
     OpwrightError,
+    SignatureError,
     SpecError,
     ToolchainError,
 )
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BridgeError",
     "BuildError",
     "BundleError",
     "CacheError",
@@ -36,6 +39,7 @@ __all__ = [
     "LoadError",
     "Op",
     "OpwrightError",
+    "SignatureError",
     "SpecError",
     "ToolchainError",
     "__version__",

@@ -11,6 +11,7 @@ import opwright
 from opwright import errors
 
 PUBLIC = {
+    "BridgeError",
     "BuildError",
     "BundleError",
     "CacheError",
@@ -18,6 +19,7 @@ PUBLIC = {
     "LoadError",
     "Op",
     "OpwrightError",
+    "SignatureError",
     "SpecError",
     "ToolchainError",
     "__version__",

@@ -22,7 +22,7 @@ from opwright.checker.processes import run_job
 from opwright.checker.runtime_table import LANES, RUNTIME_NAMES, runtime_row
 from opwright.checker.verdict import Cell, Failure, Report
 from opwright.checker.watcher import NullWatcher, Watcher
-from opwright.errors import BuildError, LoadError, SpecError
+from opwright.errors import BridgeError, BuildError, LoadError, SignatureError, SpecError
 from opwright.loader.bridge import build_bridge
 from opwright.spec import Library, library_at
 from opwright.spec.select import chosen
@@ -88,7 +88,7 @@ def check(
             ran = _run(described, built, cells, options, watched, Path(work), progress or NullWatcher())
             found = [_without(work, cell) for cell in ran]
     except BuildError as error:
-        kind = Kind.SIGNATURE if "the schema and the kernel differ" in str(error) else Kind.BUILD
+        kind = Kind.SIGNATURE if isinstance(error, SignatureError) else Kind.BUILD
         failures.append(Failure(kind, got=str(error), expected="a library that builds", detail=error.output[-4000:]))
     except LoadError as error:
         failures.append(Failure(Kind.LOAD, got=str(error), expected="a library that loads"))
@@ -132,7 +132,7 @@ def _build(library: Library, sanitize: tuple[str, ...]) -> Path | None:
     if any(op.gradient is not None for op in library.ops.values()):
         # Here, and not in processes that run under a sanitizer, which the compiler would run under too. Where it cannot
         # be built, those say so.
-        with contextlib.suppress(BuildError):
+        with contextlib.suppress(BridgeError):
             build_bridge()
     return build_plan(plan, cache=cache, progress=Progress(library.namespace)).path
 

@@ -26,6 +26,7 @@ class Kind(enum.Enum):
 
     BUILD = "build"
     SIGNATURE = "signature"
+    BRIDGE = "bridge"
     LOAD = "load"
     REFERENCE = "reference"
     CRASH = "crash"
@@ -78,6 +79,11 @@ _DIAGNOSES = {
         "schema and C++ signature differ",
         "the kernel's parameters or results are not those that the reference's annotations say",
         "change the kernel's signature, or the annotations in op.py, until both say the same",
+    ),
+    Kind.BRIDGE: Diagnosis(
+        "opwright's C++ autograd bridge does not build",
+        "the compiler or PyTorch's headers reject a source of opwright's own; the library is not at fault",
+        "read the compiler's message; try another compiler or PyTorch release (`opwright doctor` shows both)",
     ),
     Kind.LOAD: Diagnosis(
         "the library does not load",
