@@ -59,7 +59,7 @@ def check(
         quick: fewer cases, and nothing that has to be compiled: seconds instead of minutes.
         large: also tensors of more than 2**31 bytes, where memory allows.
         sanitize: sanitizers to build the native code with: `address`, `undefined`, `thread`.
-        progress: is told how far the check is.
+        progress: is informed of how far the check is.
 
     Returns:
         The report; `report.passed` says whether all is well.
@@ -122,7 +122,7 @@ def _cells(
 
 def _build(library: Library, sanitize: tuple[str, ...]) -> Path | None:
     """Build the library, instrumented if asked; None where it has no native source."""
-    library.schemas()  # an annotation that makes no schema is told before anything else
+    library.schemas()  # first, to report an annotation that makes no schema before anything is built
     if not library.sources:
         return None
     cache = Cache()
@@ -188,7 +188,7 @@ def _without(work: str, cell: Cell) -> Cell:
         return text.replace(f"{work}/", "")
 
     def told(failure: Failure) -> Failure:
-        texts = (failure.call, failure.got, failure.expected, failure.detail)
+        texts = (failure.repro, failure.got, failure.expected, failure.detail)
         return Failure(failure.kind, failure.case, *map(cut, texts))
 
     return replace(cell, failures=tuple(map(told, cell.failures)))
