@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from opwright._lazy import names_from
 from opwright.errors import (
+    BridgeError,
     BuildError,
     BundleError,
     CacheError,
     LoadError,
     OpwrightError,
+    SignatureError,
     SpecError,
     ToolchainError,
 )
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BridgeError",
     "BuildError",
     "BundleError",
     "CacheError",
@@ -45,6 +48,7 @@ __all__ = [
     "OpwrightError",
     "Prepared",
     "Sample",
+    "SignatureError",
     "SpecError",
     "SpreadRule",
     "Timing",

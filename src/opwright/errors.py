@@ -4,6 +4,8 @@ OpwrightError (1)
 ├── SpecError (3)          op.py, or an argument that names a part of it, is not valid
 ├── ToolchainError (4)     a compiler, a header or a package is missing on this machine
 ├── BuildError (5)         a source was rejected by its compiler or by the linker
+│   ├── SignatureError     a kernel's C++ signature differs from the schema that it implements
+│   └── BridgeError        opwright's own autograd bridge was rejected; the library is not at fault
 ├── LoadError (6)          a shared object could not be loaded
 ├── CacheError (7)         the build cache cannot be used
 └── BundleError (8)        a bundle cannot be written, or is not valid
@@ -48,6 +50,14 @@ class BuildError(OpwrightError):
         super().__init__(message)
         self.command = command
         self.output = output
+
+
+class SignatureError(BuildError):
+    """A kernel's C++ signature differs from the schema that it implements."""
+
+
+class BridgeError(BuildError):
+    """The C++ autograd bridge, a source of opwright's own, was rejected by the compiler or the linker."""
 
 
 class LoadError(OpwrightError):

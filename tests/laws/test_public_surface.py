@@ -13,6 +13,7 @@ import opwright
 from opwright import cpp_extension, errors
 
 PUBLIC = {
+    "BridgeError",
     "BuildError",
     "BundleError",
     "CacheError",
@@ -24,6 +25,7 @@ PUBLIC = {
     "OpwrightError",
     "Prepared",
     "Sample",
+    "SignatureError",
     "SpecError",
     "SpreadRule",
     "Timing",

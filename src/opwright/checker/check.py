@@ -21,7 +21,7 @@ from opwright.checker.processes import run_job
 from opwright.checker.runtime_table import LANES, RUNTIME_NAMES, runtime_row
 from opwright.checker.verdict import Cell, Failure, Report
 from opwright.checker.watcher import NullWatcher, Watcher
-from opwright.errors import BuildError, LoadError, SpecError
+from opwright.errors import BridgeError, BuildError, LoadError, SignatureError, SpecError
 from opwright.loader.bridge import build_bridge
 from opwright.report.progress import Progress
 from opwright.spec import Library, library_at
@@ -59,7 +59,7 @@ def check(
         quick: fewer cases, and nothing that has to be compiled: seconds instead of minutes.
         large: also tensors of more than 2**31 bytes, where memory allows.
         sanitize: sanitizers to build the native code with: `address`, `undefined`, `thread`.
-        progress: is told how far the check is.
+        progress: is informed of how far the check is.
 
     Returns:
         The report; `report.passed` says whether all is well.
@@ -88,7 +88,7 @@ def check(
             ran = _run(described, built, cells, options, watched, Path(work), progress or NullWatcher())
             found = [_without(work, cell) for cell in ran]
     except BuildError as error:
-        kind = Kind.SIGNATURE if "the schema and the kernel differ" in str(error) else Kind.BUILD
+        kind = Kind.SIGNATURE if isinstance(error, SignatureError) else Kind.BUILD
         failures.append(Failure(kind, got=str(error), expected="a library that builds", detail=error.output[-4000:]))
     except LoadError as error:
         failures.append(Failure(Kind.LOAD, got=str(error), expected="a library that loads"))
@@ -122,7 +122,7 @@ def _cells(
 
 def _build(library: Library, sanitize: tuple[str, ...]) -> Path | None:
     """Build the library, instrumented if asked; None where it has no native source."""
-    library.schemas()  # an annotation that makes no schema is told before anything else
+    library.schemas()  # first, to report an annotation that makes no schema before anything is built
     if not library.sources:
         return None
     cache = Cache()
@@ -132,7 +132,7 @@ def _build(library: Library, sanitize: tuple[str, ...]) -> Path | None:
     if any(op.gradient is not None for op in library.ops.values()):
         # Here, and not in processes that run under a sanitizer, which the compiler would run under too. Where it cannot
         # be built, those say so.
-        with contextlib.suppress(BuildError):
+        with contextlib.suppress(BridgeError):
             build_bridge()
     return build_plan(plan, cache=cache, progress=Progress(library.namespace)).path
 
@@ -188,7 +188,7 @@ def _without(work: str, cell: Cell) -> Cell:
         return text.replace(f"{work}/", "")
 
     def told(failure: Failure) -> Failure:
-        texts = (failure.call, failure.got, failure.expected, failure.detail)
+        texts = (failure.repro, failure.got, failure.expected, failure.detail)
         return Failure(failure.kind, failure.case, *map(cut, texts))
 
     return replace(cell, failures=tuple(map(told, cell.failures)))

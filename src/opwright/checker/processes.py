@@ -47,7 +47,7 @@ def run_job(job: Job, name: str, environment: Mapping[str, str], watcher: Watche
         job: what to run.
         name: a name for its file.
         environment: variables set on top of this process's own.
-        watcher: is told how far it is.
+        watcher: is informed of how far it is.
 
     Raises:
         LoadError: the library could not be opened in the process.
@@ -67,17 +67,17 @@ def _run_once(
 ) -> tuple[int, str, bool]:
     file = Path(job.work) / f"{name}.json"
     job.write(file)
-    said: list[str] = []
+    printed: list[str] = []
     progress.step = {}
 
     def follow(line: str) -> None:
         event = read(line)
         if event is None:
-            said.append(line)
+            printed.append(line)
             return
         kind = event["event"]
         if kind == "begin":
-            said.clear()
+            printed.clear()
             progress.step = event
             if not progress.crashes:  # else it is begun already
                 watcher.begin(event["op"], event["runtime"], event["device"])
@@ -91,7 +91,7 @@ def _run_once(
 
     command = [sys.executable, "-m", "opwright.checker.worker", str(file)]
     completed = run(command, env=environment, on_line=follow, check=False, timeout_s=_LONGEST_S)
-    return completed.exit_code, "\n".join(said), completed.timed_out
+    return completed.exit_code, "\n".join(printed), completed.timed_out
 
 
 def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
@@ -135,7 +135,7 @@ def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: floa
     return Failure(
         kind,
         case=step.get("step", "before the first case"),
-        call=step.get("call", ""),
+        repro=step.get("repro", ""),
         got=headline or ended,
         expected="a result, or an error",
         detail=report or output.strip()[-2000:],

@@ -44,47 +44,47 @@ class Steps:
         self.subject = subject
         self.recorder = recorder
 
-    def do(self, step: str, call: str, action: Callable[[], T], case: Case | None = None) -> T | None:
+    def do(self, step: str, repro: str, action: Callable[[], T], case: Case | None = None) -> T | None:
         """Do `action`; an exception is a fault.
 
         Args:
             step: the step in words, one of its kind in the cell.
-            call: lines of Python that reproduce it.
+            repro: lines of Python that reproduce it.
             action: what is done.
             case: the call that it makes; what raises in eager mode too is no fault of the runtime.
 
         Returns:
             What `action` gave; None where it raised, or where a process died of it before.
         """
-        if not self.recorder.begin(step, call):
+        if not self.recorder.begin(step, repro):
             return None
         try:
             return action()
         except Exception as error:
-            self.fail(step, call, error, self._kind(error, case))
+            self.fail(step, repro, error, self._kind(error, case))
             return None
 
-    def judge(self, step: str, call: str, case: Case, action: Callable[[], list[Any]]) -> bool:
+    def judge(self, step: str, repro: str, case: Case, action: Callable[[], list[Any]]) -> bool:
         """Do `action` as `do` does, which gives an outcome of `case`; whether it is right."""
-        outcome = self.do(step, call, action, case)
-        return outcome is not None and self.judged(step, call, case, outcome)
+        outcome = self.do(step, repro, action, case)
+        return outcome is not None and self.judged(step, repro, case, outcome)
 
-    def judged(self, step: str, call: str, case: Case, outcome: list[Any]) -> bool:
+    def judged(self, step: str, repro: str, case: Case, outcome: list[Any]) -> bool:
         """Write down whether `outcome` is right for `case`, and say it."""
         failure = self.subject.judge(case, outcome)
         if failure is None:
             self.recorder.ok()
             return True
-        self.recorder.fail(dataclasses.replace(failure, case=step, call=call))
+        self.recorder.fail(dataclasses.replace(failure, case=step, repro=repro))
         return False
 
-    def fail(self, step: str, call: str, error: BaseException, kind: Kind = Kind.RUNTIME) -> None:
+    def fail(self, step: str, repro: str, error: BaseException, kind: Kind = Kind.RUNTIME) -> None:
         """Write down that a step raised."""
         self.recorder.fail(
             Failure(
                 kind,
                 step,
-                call,
+                repro,
                 got=_trimmed(_headline(error)),
                 expected="no error: the reference raises none",
                 detail=detail(str(error)),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import Plan
-from opwright.errors import BuildError, LoadError, ToolchainError
+from opwright.errors import BridgeError, BuildError, LoadError, ToolchainError
 from opwright.report.progress import Progress
 
 SOURCE = Path(__file__).resolve().parents[1] / "autograd" / "bridge.cpp"
@@ -23,9 +23,16 @@ def build_bridge() -> Path:
 
     Raises:
         ToolchainError: there is no compiler.
-        BuildError: it does not compile with PyTorch's headers.
+        BridgeError: it does not compile with PyTorch's headers.
     """
-    return build_plan(Plan(name=_NAME, sources=(SOURCE,), abi="full"), progress=Progress(_NAME)).path
+    try:
+        return build_plan(Plan(name=_NAME, sources=(SOURCE,), abi="full"), progress=Progress(_NAME)).path
+    except BuildError as error:
+        msg = (
+            "opwright's C++ autograd bridge does not build; your library is not at fault. Try another compiler or "
+            f"PyTorch release, and see `opwright doctor`. {error}"
+        )
+        raise BridgeError(msg, command=error.command, output=error.output) from error
 
 
 def attach() -> bool:
@@ -39,8 +46,8 @@ def attach() -> bool:
     """
     try:
         path = build_bridge()
-    except (ToolchainError, BuildError) as error:
-        first_line = str(error).splitlines()[0]
+    except (ToolchainError, BridgeError) as error:
+        first_line = str(error.__cause__ or error).splitlines()[0]
         warnings.warn(
             f"the C++ autograd bridge cannot be built ({first_line}); native gradients are registered in Python, which "
             "is slower, and a process without Python has none",

@@ -174,7 +174,7 @@ def test_what_no_comparison_sees_a_sanitizer_does_with_its_line(tmp_path: Path) 
     assert overflow.got.startswith(place(folder, "the sum"))
     assert "runtime error: signed integer overflow: 40 + 2147483647 cannot be represented in type 'int'" in overflow.got
     assert cells["overflows", "eager"].reason == "a sanitizer's first report ends it: fix that, and check again"
-    assert read.call.endswith("torch.ops.unseen.reads_past_the_end(x)")
+    assert read.repro.endswith("torch.ops.unseen.reads_past_the_end(x)")
 
 
 COUNTED = """
@@ -260,7 +260,7 @@ def test_what_counts_in_32_bits_is_wrong_with_more_than_2_to_the_31_bytes(tmp_pa
     (failure,) = cell.failures
     assert failure.kind is Kind.INDEX_OVERFLOW
     assert failure.case == "sample 1, size 33 as 2147483649: more than 2^31 bytes"
-    assert "x = torch.randint(0, 256, (2147483649,), dtype=torch.uint8)" in failure.call
+    assert "x = torch.randint(0, 256, (2147483649,), dtype=torch.uint8)" in failure.repro
     assert re.search(r"^uint8 \(2147483649,\), at \[21474836\d\d\]: 255; \d of 2147483649 elements differ", failure.got)
 
 

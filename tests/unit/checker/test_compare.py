@@ -57,7 +57,7 @@ def test_a_wrong_result_means_what_the_case_varies(scaled: Subject, family: Fami
     assert failure.kind is kind
     assert failure.got == "float32 (40,), at [0]: 3.0; 40 of 40 elements differ, the largest difference is 1"
     assert failure.expected == "at [0]: 2.0"
-    assert failure.call.endswith(".scaled(x)")
+    assert failure.repro.endswith(".scaled(x)")
 
 
 def test_a_right_result_is_no_failure(scaled: Subject) -> None:

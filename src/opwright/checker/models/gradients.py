@@ -37,23 +37,25 @@ def requiring_grad(subject: Subject, case: Case) -> dict[str, Any]:
     return arguments
 
 
-def check_gradients(steps: Steps, step: str, call: str, case: Case, run: Callable[[dict[str, Any]], list[Any]]) -> None:
+def check_gradients(
+    steps: Steps, step: str, repro: str, case: Case, run: Callable[[dict[str, Any]], list[Any]]
+) -> None:
     """Compute the gradients of `case` in a runtime, and compare them with those of eager mode.
 
     Args:
         steps: of the cell.
         step: the step in words.
-        call: lines of Python that reproduce it.
+        repro: lines of Python that reproduce it.
         case: what is called.
         run: calls the operator in the runtime with arguments that require gradients, and gives the outcome.
     """
     arguments = requiring_grad(steps.subject, case)
-    found = steps.do(step, call, lambda: gradients(run(arguments), tuple(arguments.values())), case)
+    found = steps.do(step, repro, lambda: gradients(run(arguments), tuple(arguments.values())), case)
     if found is not None:
-        judge_gradients(steps, step, call, case, found)
+        judge_gradients(steps, step, repro, case, found)
 
 
-def judge_gradients(steps: Steps, step: str, call: str, case: Case, found: list[Tensor | None]) -> bool:
+def judge_gradients(steps: Steps, step: str, repro: str, case: Case, found: list[Tensor | None]) -> bool:
     """Write down whether gradients are those of eager mode, and say it."""
     arguments = requiring_grad(steps.subject, case)
     given = zip(source.tensor_names(arguments), derive.tensors(arguments), strict=True)
@@ -62,13 +64,13 @@ def judge_gradients(steps: Steps, step: str, call: str, case: Case, found: list[
         if own is None and got is None:
             continue
         if got is None:
-            lost = Failure(Kind.MISSING_GRADIENT, step, call, got=f"no gradient of {name}", expected=described(own))
+            lost = Failure(Kind.MISSING_GRADIENT, step, repro, got=f"no gradient of {name}", expected=described(own))
             steps.recorder.fail(lost)
             return False
         difference = differs(got, own, precise)
         if difference is not None:
             got_text, expected = f"the gradient of {name}: {difference.got}", difference.expected
-            steps.recorder.fail(Failure(Kind.WRONG_GRADIENT, step, call, got=got_text, expected=expected))
+            steps.recorder.fail(Failure(Kind.WRONG_GRADIENT, step, repro, got=got_text, expected=expected))
             return False
     steps.recorder.ok()
     return True

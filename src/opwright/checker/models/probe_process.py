@@ -42,14 +42,14 @@ class Question:
     Attributes:
         step: it in words.
         case: what is called.
-        call: lines of Python that make the same call.
+        repro: lines of Python that make the same call.
         arguments: what the model is given.
         with_gradients: whether the gradients are looked at.
     """
 
     step: str
     case: Case
-    call: str
+    repro: str
     arguments: tuple[Any, ...]
     with_gradients: bool = False
 
@@ -137,7 +137,7 @@ def ask(
     subject = steps.subject
     done = steps.do(
         "all calls in a process without Python",
-        questions[0].call,
+        questions[0].repro,
         lambda: run_probe(
             program,
             path,
@@ -156,7 +156,7 @@ def ask(
     if done.python_mapped:
         got = "a piece of Python is in the process"
         wanted = "a process without Python: link nothing that needs it"
-        steps.recorder.fail(Failure(Kind.RUNTIME, "the process without Python", questions[0].call, got, wanted))
+        steps.recorder.fail(Failure(Kind.RUNTIME, "the process without Python", questions[0].repro, got, wanted))
     for question, response in zip(questions, done.responses, strict=True):
         _judge(steps, question, response)
 
@@ -165,14 +165,14 @@ def _judge(steps: Steps, question: Question, response: Response) -> None:
     if response.error:
         steps.recorder.fail(
             Failure(
-                Kind.RUNTIME, question.step, question.call, got=response.error, expected="a result, as Python gets one"
+                Kind.RUNTIME, question.step, question.repro, got=response.error, expected="a result, as Python gets one"
             )
         )
         return
     leaves, shape = list(response.outputs), pytree.tree_structure(list(steps.subject.expected(question.case).own))
     results = pytree.tree_unflatten(leaves, shape) if len(leaves) == shape.num_leaves else leaves
-    if steps.judged(question.step, question.call, question.case, results) and question.with_gradients:
-        judge_gradients(steps, question.step, question.call, question.case, list(response.gradients))
+    if steps.judged(question.step, question.repro, question.case, results) and question.with_gradients:
+        judge_gradients(steps, question.step, question.repro, question.case, list(response.gradients))
 
 
 def _died(steps: Steps, done: ProbeRun, questions: Sequence[Question]) -> None:
@@ -180,7 +180,7 @@ def _died(steps: Steps, done: ProbeRun, questions: Sequence[Question]) -> None:
     question = questions[done.request or 0]
     kind = Kind.HANG if done.timed_out else Kind.CRASH if done.signal else Kind.RUNTIME
     step = question.step if done.request is not None else "the process without Python"
-    failure = Failure(kind, step, question.call, got=done.error, expected="a result, as Python gets one")
+    failure = Failure(kind, step, question.repro, got=done.error, expected="a result, as Python gets one")
     steps.recorder.fail(dataclasses.replace(failure, detail=done.output.strip()[-2000:]))
 
 

@@ -133,7 +133,7 @@ def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
             kind = Kind.RAISES if crash is Kind.CRASH else crash
             recorder.fail(Failure(kind, trial.step, code, first_line(error), "gradients", detail=str(error)[:2000]))
         else:
-            recorder.refused()
+            recorder.rejected()
         return
     if found is None:
         _check_missing(subject, recorder, trial.step, code, goal)

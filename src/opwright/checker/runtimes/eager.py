@@ -89,7 +89,7 @@ def _check_result(subject: Subject, recorder: Recorder, case: Case) -> None:
                 Failure(Kind.RAISES, case.name, code, got=first_line(error), expected=goal, detail=str(error))
             )
         else:
-            recorder.refused()
+            recorder.rejected()
         return
     if not recorder.begin(f"{case.name}: reading the result", code, Kind.FREED):
         return

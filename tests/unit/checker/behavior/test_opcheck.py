@@ -31,4 +31,4 @@ def test_what_opcheck_rejects_is_reported(make_subject: MakeSubject, failures: R
     (failure,) = failures(make_subject(WRONG_FAKE, quick=True), check_with_opcheck)
     assert failure.kind is Kind.OPCHECK
     assert failure.got.startswith("OpCheckError: opcheck(op, ...): test_fake")
-    assert "torch.ops.described_" in failure.call
+    assert "torch.ops.described_" in failure.repro

@@ -82,7 +82,7 @@ def test_state_between_calls_is_named(make_subject: MakeSubject, failures: RunCh
     (failure,) = failures(make_subject(reference + SAMPLES, quick=True), check_repetition)
     assert failure.kind is Kind.STATE
     assert failure.got.startswith(got)
-    assert "torch.ops.described_" in failure.call
+    assert "torch.ops.described_" in failure.repro
 
 
 def test_another_order_of_sums_in_each_call_is_not_state(make_subject: MakeSubject, failures: RunChecks) -> None:

@@ -104,7 +104,7 @@ def test_what_depends_on_threads_is_named(
     (failure,) = failures(make_subject(reference + SAMPLES, quick=True), check_threads)
     assert failure.kind is kind
     assert failure.got.startswith(got)
-    assert "torch.ops.described_" in failure.call
+    assert "torch.ops.described_" in failure.repro
 
 
 def test_another_number_of_threads_may_round_otherwise_within_what_is_right(
