@@ -14,7 +14,7 @@ CXX_FILES = $(wildcard $(shell git -c safe.directory='*' ls-files -co --exclude-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-unit lint format clean
+.PHONY: help setup programs demo test test-unit lint format clean
 
 help: ## this list
 	@echo "opwright: describe an operator once, run it in every PyTorch runtime"
@@ -27,6 +27,10 @@ help: ## this list
 
 setup: ## ready this machine: system packages, .venv, Python packages
 	@VENV='$(VENV)' TORCH='$(TORCH)' setup/setup.sh
+
+# A test that needs one of these builds it, where this was not run.
+programs: setup ## build what many tests share: the host, the probe and the autograd bridge
+	@$(BIN)/python -c 'from opwright.host import install; from opwright.loader import bridge; from opwright.probe import build; install.install_host(); bridge.build_bridge(); build.build_probe()'
 
 demo: setup ## one operator: built, checked, shipped, and run on photographs without Python
 	@$(BIN)/python -m examples.demo

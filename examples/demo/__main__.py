@@ -1,11 +1,11 @@
-"""One operator over OpenCV, all the way, on real photographs: `make demo`, or `python -m examples.demo` in the root.
+"""One operator over OpenCV, from its source to a process without Python: `make demo`, or `python -m examples.demo`.
 
-1. Built by every road there is (just in time from files and from strings, by setuptools, by CMake, and as an op
-   library), and called by every road (eagerly, traced, scripted, and from the saved model in C++): on photographs,
-   compared with what OpenCV alone computes.
-2. Checked in the runtimes that compile nothing.
-3. Shipped, with a small network behind it, as TorchScript and as a package of AOTInductor.
-4. Both run on a photograph by a process without Python, compared with what Python says.
+1. The operator is built and called on photographs.
+2. Side by side: it is built by every other route (just in time from files and from strings, by setuptools, by CMake),
+   saved in traced and scripted models, checked in the runtimes that compile nothing, and shipped with a small network
+   behind it, as TorchScript and as a package of AOTInductor. The host is built once for all.
+3. One after another: each route is measured on a photograph and compared with what OpenCV alone computes, and both
+   bundles run on a photograph in a process without Python, compared with eager PyTorch.
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import shutil
 import sys
 import time
 import warnings
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from rich.console import Console
 
 import opwright
 from examples.demo.pictures import Picture, difference, pictures, write_picture
+from examples.demo.process import side_by_side
 from examples.demo.routes import (
     IN_CPP,
     IN_PYTHON,
@@ -36,95 +39,125 @@ from examples.demo.routes import (
     cpp_row,
     opencv_alone,
     python_row,
+    start_route,
 )
-from examples.demo.shipped import FORMATS, check_row, host_command, host_row, host_row_of, ship, sight
+from examples.demo.shipped import FORMATS, build_host, check_row, host_command, host_row_of, ship, sight
 from examples.demo.table import Row, table_of
 from opwright.errors import OpwrightError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import SimpleNamespace
 
-STEPS = 4
+STEPS = 3
+# The longest tasks come first, so that nothing is left to wait for at the end.
+AT_ONCE = max(2, min(4, os.cpu_count() or 1))
+HOST = "the host, which runs bundles without Python"
+CMAKE = "CMake: the operator and the C++ programs that call it"
+ALONE = "OpenCV alone, to compare with"
+CHECK = "opwright check --quick"
 console = Console(highlight=False)
 progress = Console(stderr=True, highlight=False)
 
 
 @contextlib.contextmanager
 def step(number: int, text: str) -> Iterator[None]:
-    """Say what begins, and at its end how long it took."""
+    """Print what begins, and at its end how long it took."""
     progress.print(f"{number}/{STEPS} {text}", markup=False, soft_wrap=True)
     started = time.perf_counter()
     yield
     progress.print(f"    {time.perf_counter() - started:.0f} s")
 
 
-def look(alone: SimpleNamespace, folder: Path) -> None:
-    """Show what the operator does: the photographs before and after, in files."""
-    opwright.open(OP)
+def first_result(folder: Path) -> float:
+    """Build the operator and call it on photographs; the seconds that the build took."""
+    started = time.perf_counter()
+    with progress.status("opwright.open: a C++ compiler is at work"):
+        opwright.open(OP)
+    seconds = time.perf_counter() - started
     written = []
     for picture in pictures():
         result = torch.ops.opencv.warp_perspective(*picture.arguments)
-        if difference(result, alone.warp_perspective(*picture.arguments)) != 0:
-            sys.exit(f"the operator and OpenCV alone differ on {picture.name}")
         written.append(write_picture(picture.image, folder / f"{picture.name}_before.png").name)
         written.append(write_picture(result, folder / f"{picture.name}_after.png").name)
     progress.print(f"    the pictures are in {folder}: {', '.join(written)}", markup=False, soft_wrap=True)
+    return seconds
 
 
-def operator_rows(alone: SimpleNamespace, picture: Picture, folder: Path) -> list[Row]:
-    """The operator by every road."""
+def prepare(folder: Path, user_cache: str) -> dict[str, Any]:
+    """Build, check and ship in every way, side by side; what came of each task, by its name."""
+    tasks: dict[str, Callable[[], Any]] = {HOST: partial(build_host, user_cache)}
+    for kind, name in reversed(FORMATS.items()):
+        tasks[shipped_as(name)] = partial(ship, kind, folder)
+    tasks[CMAKE] = partial(build_cpp_app, folder)
+    for route, name in IN_PYTHON.items():
+        if route != "cmake":
+            tasks[name] = partial(start_route, route, folder)
+    tasks[ALONE] = opencv_alone
+    tasks[CHECK] = partial(check_row, folder)
+    return side_by_side(tasks, AT_ONCE, progress)
+
+
+def shipped_as(form: str) -> str:
+    """The name of the task that ships the model in a form."""
+    return f"opwright ship: {form}"
+
+
+def operator_rows(
+    alone: SimpleNamespace, picture: Picture, folder: Path, prepared: dict[str, Any], built_s: float
+) -> list[Row]:
+    """The operator by every route."""
     expected = alone.warp_perspective(*picture.arguments)
-    torch.save([picture.image, picture.warp, picture.height, picture.width], folder / "inputs.pt")
-    torch.save([picture.image, picture.warp], folder / "cpp_inputs.pt")
-    with progress.status("building the C++ programs and the operator with CMake"):
-        cmake_s = build_cpp_app(folder)
     rows = []
     for route, name in IN_PYTHON.items():
-        with progress.status(f"Python: {name}"):
-            row, graph = python_row(route, folder, expected, cmake_s)
+        process = start_route(route, folder) if route == "cmake" else prepared[name]
+        others = {"open": built_s, "cmake": prepared[CMAKE]}
+        row, graph = python_row(route, process, folder, expected, others.get(route))
         rows.append(row)
         if graph:
             progress.print(f"    {route}: the graph holds {graph}", markup=False, soft_wrap=True)
-    for (way, model), name in IN_CPP.items():
-        with progress.status(f"C++: {name}"):
-            rows.append(cpp_row(way, model, folder, expected))
+    rows += [cpp_row(way, model, folder, expected) for way, model in IN_CPP]
     return [*rows, bare_row(alone, picture)]
 
 
-def walk(folder: Path) -> dict[str, list[Row]]:
+def model_rows(folder: Path, prepared: dict[str, Any]) -> list[Row]:
+    """A model that calls the operator, in Python and from each bundle."""
+    program, host = prepared[HOST]
+    seen = sight(folder)
+    rows = [host, Row("the model itself", "Python", None, seen.run_ms)]
+    for kind, name in FORMATS.items():
+        row, said = host_row_of(kind, program, folder, prepared[shipped_as(name)], seen)
+        rows.append(row)
+        progress.print(f"    {name}: {seen.photograph.name} shows {said}")
+    command = host_command(Path("opwright run"), folder / kind, seen)
+    progress.print(f"    by hand: {' '.join(map(str, command))}", markup=False, soft_wrap=True)
+    return rows
+
+
+def walk(folder: Path, user_cache: str) -> dict[str, list[Row]]:
     """All steps; the rows of each part of the table."""
-    parts: dict[str, list[Row]] = {}
-    with step(1, "build: the operator, by every road there is (a minute or more)"):
-        alone = opencv_alone()
-        look(alone, folder)
-        *_, timed = pictures()
-        parts["opencv::warp_perspective"] = operator_rows(alone, timed, folder)
-    with (
-        step(2, "check: the operator in every runtime that compiles nothing (half a minute)"),
-        progress.status("opwright check --quick"),
-    ):
-        parts["the same, checked"] = [check_row(folder)]
-    with step(3, "ship: a model that calls it, in two formats (the host is built once, which takes a minute or two)"):
-        program, host = host_row()
-        shipped = {}
-        for kind, name in FORMATS.items():
-            with progress.status(f"opwright ship: {name}"):
-                shipped[kind] = ship(kind, folder)
-    with step(4, "run: both on a photograph, without Python"):
-        seen = sight(folder)
-        parts["a model that calls it"] = [host, Row("the model itself", "Python", None, seen.run_ms)]
-        for kind, seconds in shipped.items():
-            row, said = host_row_of(kind, program, folder, seconds, seen)
-            parts["a model that calls it"].append(row)
-            progress.print(f"    {FORMATS[kind]}: {seen.photograph.name} shows {said}")
-        command = host_command(Path("opwright run"), folder / kind, seen)
-        progress.print(f"    by hand: {' '.join(map(str, command))}", markup=False, soft_wrap=True)
-    return parts
+    with step(1, "build the operator and call it on photographs"):
+        built_s = first_result(folder)
+    *_, timed = pictures()
+    torch.save([timed.image, timed.warp, timed.height, timed.width], folder / "inputs.pt")
+    torch.save([timed.image, timed.warp], folder / "cpp_inputs.pt")
+    with step(2, "build, check and ship it in every way, side by side (a minute or two)"):
+        prepared = prepare(folder, user_cache)
+    with step(3, "measure each way, one after another, and compare the results"):
+        alone = prepared[ALONE]
+        for picture in pictures():
+            result = torch.ops.opencv.warp_perspective(*picture.arguments)
+            if difference(result, alone.warp_perspective(*picture.arguments)) != 0:
+                sys.exit(f"the operator and OpenCV alone differ on {picture.name}")
+        return {
+            "opencv::warp_perspective": operator_rows(alone, timed, folder, prepared, built_s),
+            "the same, checked": [prepared[CHECK]],
+            "a model that calls it": model_rows(folder, prepared),
+        }
 
 
 def main() -> None:
-    """Walk all of it, and show the table."""
+    """Run all steps, and show the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=REPOSITORY / "build" / "demo", help="the folder to write to")
     parser.add_argument("--json", metavar="FILE", help="write the table as JSON too")
@@ -132,11 +165,14 @@ def main() -> None:
     folder: Path = asked.output.absolute()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    warnings.simplefilter("ignore", DeprecationWarning)
+    for category in (DeprecationWarning, FutureWarning):
+        warnings.simplefilter("ignore", category)  # TorchScript is one of the routes
+    user_cache = os.environ.get("OPWRIGHT_CACHE", "")
+    os.environ["OPWRIGHT_CACHE"] = str(folder / "cache")  # empty: the operator is built here
 
     started = time.perf_counter()
     try:
-        parts = walk(folder)
+        parts = walk(folder, user_cache)
     except OpwrightError as error:
         sys.exit(f"error: {error}")
     console.print(table_of(parts, time.perf_counter() - started))

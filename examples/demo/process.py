@@ -1,14 +1,19 @@
-"""The programs that the demonstration runs."""
+"""The programs that the demonstration runs, one by one and side by side."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from rich.console import Console
 
 
 def run(command: list[str | Path], **variables: str) -> str:
@@ -17,3 +22,48 @@ def run(command: list[str | Path], **variables: str) -> str:
     if ended.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\nfailed with {ended.returncode}:\n{ended.stdout}{ended.stderr}")
     return ended.stdout
+
+
+class Paused:
+    """A Python program that prepares something, says so in one line, and continues when it is asked to."""
+
+    def __init__(self, command: list[str | Path], **variables: str) -> None:
+        self.command = command
+        self.process = subprocess.Popen(
+            command,
+            env={**os.environ, **variables},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        if not (self.process.stdout and self.process.stdout.readline()):
+            self.go_on()  # it has ended, and failed
+
+    def go_on(self) -> None:
+        """Let it continue, and wait for its end."""
+        out, err = self.process.communicate("\n")
+        if self.process.returncode != 0:
+            sys.exit(f"{' '.join(map(str, self.command))}\nfailed with {self.process.returncode}:\n{out}{err}")
+
+
+def side_by_side(tasks: dict[str, Callable[[], Any]], at_once: int, progress: Console) -> dict[str, Any]:
+    """Run tasks in threads, at most `at_once` of them, the first ones first; print each when it is done.
+
+    Returns:
+        What each task returned, by its name.
+    """
+    results: dict[str, Any] = {}
+    started = time.perf_counter()
+    with ThreadPoolExecutor(at_once) as pool, progress.status("") as status:
+        futures = {pool.submit(task): name for name, task in tasks.items()}
+        try:
+            for future in as_completed(futures):
+                results[futures[future]] = future.result()
+                seconds = time.perf_counter() - started
+                progress.print(f"    {seconds:4.0f} s  {futures[future]}", markup=False, highlight=False)
+                status.update(f"still at work: {', '.join(name for name in tasks if name not in results)}")
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return results

@@ -4,7 +4,8 @@ The demo runs this file once for each route, in a process of its own:
 
     python route_process.py ROUTE FOLDER
 
-FOLDER holds inputs.pt, written by the demo. Written there: ROUTE.pt, with the results, and ROUTE.json.
+FOLDER holds inputs.pt, written by the demo. Written there: ROUTE.pt, with the results, and ROUTE.json. Between the
+build and the measurement it prints a line and waits for one, so that nothing is measured while others build.
 """
 
 from __future__ import annotations
@@ -129,6 +130,8 @@ def main() -> None:
         answer["graph"] = call.partition("= ")[2].partition(" #")[0]
         model = saved
     torch.save(model(image, warp), folder / f"{route}.pt")
+    print("built", flush=True)
+    sys.stdin.readline()
     answer["run_ms"] = median_ms(lambda: model(image, warp))
     (folder / f"{route}.json").write_text(json.dumps(answer))
 

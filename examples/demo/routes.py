@@ -1,4 +1,4 @@
-"""The roads to one operator: each builds or calls it in its own way, and is compared with OpenCV alone."""
+"""The routes to one operator: each builds or calls it in its own way, and is compared with OpenCV alone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import torch
 
 import opwright
-from examples.demo.pictures import difference
-from examples.demo.process import run
+from examples.demo.pictures import difference, pictures
+from examples.demo.process import Paused, run
 from examples.demo.table import Row
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ IN_PYTHON = {
     "trace": "torch.jit.trace",
     "script": "torch.jit.script",
 }
+# Those that build the operator for themselves. The demo and CMake build it for the others.
+BUILDS_ALONE = ("files", "strings", "setuptools")
 IN_CPP = {
     ("linked", "trace"): "traced, operator linked",
     ("linked", "script"): "scripted, operator linked",
@@ -47,8 +49,11 @@ IN_CPP = {
 
 
 def opencv_alone() -> SimpleNamespace:
-    """OpenCV without opwright, built just in time: what the roads are compared with."""
-    return SimpleNamespace(**runpy.run_path(str(OP / "bare" / "bare.py")))
+    """OpenCV without opwright, built just in time: what the routes are compared with."""
+    alone = SimpleNamespace(**runpy.run_path(str(OP / "bare" / "bare.py")))
+    first, *_ = pictures()
+    alone.warp_perspective(*first.arguments)  # the first call builds it
+    return alone
 
 
 def build_cpp_app(folder: Path) -> float:
@@ -63,16 +68,22 @@ def build_cpp_app(folder: Path) -> float:
     return seconds
 
 
-def python_row(route: str, folder: Path, expected: Tensor, built_s: float) -> tuple[Row, str]:
-    """One road in a Python process of its own, with an empty cache; and the operator in its graph, if it has one."""
-    run(
-        [sys.executable, HERE / "route_process.py", route, folder],
-        OPWRIGHT_CACHE=str(folder / f"cache_{route}"),
-        PYTHONWARNINGS="ignore::DeprecationWarning",
-    )
+def start_route(route: str, folder: Path) -> Paused:
+    """Build the operator by one route in a Python process of its own, which then waits until it is asked to measure.
+
+    Routes that build do so in an empty cache; those that start from the built operator take it from the demo's own.
+    """
+    own = {"OPWRIGHT_CACHE": str(folder / f"cache_{route}")} if route in BUILDS_ALONE else {}
+    warnings = "ignore::DeprecationWarning,ignore::FutureWarning"
+    return Paused([sys.executable, HERE / "route_process.py", route, folder], PYTHONWARNINGS=warnings, **own)
+
+
+def python_row(route: str, process: Paused, folder: Path, expected: Tensor, built_s: float | None) -> tuple[Row, str]:
+    """Measure a route that was started; and the operator in its graph, if it has one."""
+    process.go_on()
     answer = json.loads((folder / f"{route}.json").read_text())
     result = torch.load(folder / f"{route}.pt", weights_only=True)
-    build_s = built_s if route == "cmake" else None if route in ("trace", "script") else answer["build_s"]
+    build_s = answer["build_s"] if route in BUILDS_ALONE else built_s
     row = Row(IN_PYTHON[route], "Python", build_s, answer["run_ms"], difference(result, expected))
     return row, answer.get("graph", "")
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+CAPTION = """Total: {seconds:.0f} s. What is built was built side by side: alone, each takes less.
+The difference of scores is relative to the largest score."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -37,7 +40,7 @@ class Row:
 
 def table_of(parts: dict[str, list[Row]], seconds: float) -> Table:
     """The table of the whole: a heading and its rows for each part; `seconds` is what all took together."""
-    table = Table(box=SIMPLE_HEAD, caption=f"All took {seconds:.0f} s. Scores differ by a part of the largest score.")
+    table = Table(box=SIMPLE_HEAD, caption=CAPTION.format(seconds=seconds))
     for heading in ("", "where it ran"):
         table.add_column(heading, no_wrap=True)
     for heading in ("to build", "to run", "differs\nby"):

@@ -27,11 +27,18 @@ from opwright.report.progress import Progress
 from opwright.spec import Library, library_at
 from opwright.spec.select import select_names
 from opwright.toolchain.devices import DEVICES, devices_of
+from opwright.toolchain.fork_server import PLAIN, fork_server
 from opwright.toolchain.machine import this_machine
 from opwright.toolchain.pytorch import find_pytorch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+# What the processes of the cells import. Not Inductor: it starts threads, which do not survive a fork.
+PRELOADED = (
+    *("opwright.checker.worker", "torch.testing._internal.optests"),
+    *(f"opwright.checker.runtimes.{name.replace('-', '_')}" for name in RUNTIME_NAMES),
+)
 
 
 def check(
@@ -82,10 +89,10 @@ def check(
     found: list[Cell] = []
     failures: list[Failure] = []
     try:
-        built = _build(described, watched)
         options = Options(seed=seed, quick=quick, large=large, alone="thread" in watched)
-        with tempfile.TemporaryDirectory(prefix="opwright-check-") as work:
-            ran = _run(described, built, cells, options, watched, Path(work), progress or NullWatcher())
+        with _python(cells, watched) as python, tempfile.TemporaryDirectory(prefix="opwright-check-") as work:
+            built = _build(described, watched)
+            ran = _run(described, built, cells, options, watched, Path(work), progress or NullWatcher(), python)
             found = [_without(work, cell) for cell in ran]
     except BuildError as error:
         kind = Kind.SIGNATURE if isinstance(error, SignatureError) else Kind.BUILD
@@ -120,6 +127,15 @@ def _cells(
     return [(op, runtime, device) for op in chosen_ops for device in chosen_devices for runtime in chosen_runtimes]
 
 
+def _python(
+    cells: list[tuple[str, str, str]], sanitize: tuple[str, ...]
+) -> contextlib.AbstractContextManager[tuple[str, ...]]:
+    """What starts the processes of the cells: PyTorch is imported once for all of them, beside the build."""
+    if sanitize or any(device != "cpu" for _, _, device in cells):
+        return contextlib.nullcontext(PLAIN)  # neither a sanitizer nor CUDA survives a fork
+    return fork_server(PRELOADED)
+
+
 def _build(library: Library, sanitize: tuple[str, ...]) -> Path | None:
     """Build the library, instrumented if asked; None where it has no native source."""
     library.schemas()  # first, to report an annotation that makes no schema before anything is built
@@ -145,6 +161,7 @@ def _run(
     sanitize: tuple[str, ...],
     work: Path,
     watcher: Watcher,
+    python: Sequence[str],
 ) -> list[Cell]:
     """Run the cells, several processes side by side, and give them in the order asked for."""
     watcher.start(cells)
@@ -174,7 +191,7 @@ def _run(
                 work=str(folder),
                 step_limit_s=max(runtime_row(runtime).step_limit_s for _, runtime, _ in listed),
             )
-            futures.append(pool.submit(run_job, job, "job", environment, watcher))
+            futures.append(pool.submit(run_job, job, "job", environment, watcher, python))
         for future in futures:
             done += future.result()
     order = {(f"{library.namespace}::{op}", runtime, device): at for at, (op, runtime, device) in enumerate(cells)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from opwright.checker.recorder import read
 from opwright.checker.sanitize import report_in
 from opwright.checker.verdict import Cell, Failure
 from opwright.errors import LoadError
+from opwright.toolchain.fork_server import PLAIN
 from opwright.toolchain.run import run
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ class _Progress:
     step: dict[str, Any] = field(default_factory=dict)
 
 
-def run_job(job: Job, name: str, environment: Mapping[str, str], watcher: Watcher) -> list[Cell]:
+def run_job(
+    job: Job, name: str, environment: Mapping[str, str], watcher: Watcher, python: Sequence[str] = PLAIN
+) -> list[Cell]:
     """Run every cell of `job`; a process that dies costs the step that it died of.
 
     Args:
@@ -48,6 +50,7 @@ def run_job(job: Job, name: str, environment: Mapping[str, str], watcher: Watche
         name: a name for its file.
         environment: variables set on top of this process's own.
         watcher: is informed of how far it is.
+        python: the words of a command line that run a module: `python -m`, or those of a fork server.
 
     Raises:
         LoadError: the library could not be opened in the process.
@@ -55,7 +58,7 @@ def run_job(job: Job, name: str, environment: Mapping[str, str], watcher: Watche
     progress = _Progress()
     while len(progress.cells) < len(job.cells):
         rest = replace(job, cells=job.cells[len(progress.cells) :], skip={"0": progress.skip})
-        completed, output, timed_out = _run_once(rest, name, environment, watcher, progress)
+        completed, output, timed_out = _run_once(rest, name, environment, watcher, progress, python)
         if len(progress.cells) == len(job.cells):
             break
         _after_death(job, completed, output, watcher, progress, timed_out=timed_out)
@@ -63,7 +66,7 @@ def run_job(job: Job, name: str, environment: Mapping[str, str], watcher: Watche
 
 
 def _run_once(
-    job: Job, name: str, environment: Mapping[str, str], watcher: Watcher, progress: _Progress
+    job: Job, name: str, environment: Mapping[str, str], watcher: Watcher, progress: _Progress, python: Sequence[str]
 ) -> tuple[int, str, bool]:
     file = Path(job.work) / f"{name}.json"
     job.write(file)
@@ -89,7 +92,7 @@ def _run_once(
         else:
             _take(Cell.from_json(event["cell"]), watcher, progress)
 
-    command = [sys.executable, "-m", "opwright.checker.worker", str(file)]
+    command = [*python, "opwright.checker.worker", str(file)]
     completed = run(command, env=environment, on_line=follow, check=False, timeout_s=_LONGEST_S)
     return completed.exit_code, "\n".join(printed), completed.timed_out
 

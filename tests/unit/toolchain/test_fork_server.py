@@ -1,0 +1,113 @@
+"""Programs that are forked from a process which has imported their modules."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opwright.toolchain.fork_server import PLAIN, fork_server
+from opwright.toolchain.run import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+PREPARED = "import os\nby = os.getpid()\nnumbers = []\n"
+PROGRAM = """
+import os, signal, sys, time
+import prepared
+
+def main():
+    match sys.argv[1:]:
+        case ["where"]:
+            prepared.numbers.append(1)
+            print(prepared.by == os.getppid(), len(prepared.numbers), os.getcwd(), os.environ.get("A_VARIABLE"))
+            print("aside", file=sys.stderr)
+        case ["exit"]:
+            sys.exit(3)
+        case ["raise"]:
+            raise ValueError("what went wrong")
+        case ["die", number]:
+            os.kill(os.getpid(), int(number))
+        case ["wait", path]:
+            open(path, "w").write(str(os.getpid()))
+            time.sleep(600)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "prepared.py").write_text(PREPARED)
+    (folder / "program.py").write_text(PROGRAM)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def python(folder: Path) -> Iterator[Sequence[str]]:
+    with fork_server(["prepared", "no_such_module"]) as python:
+        yield python
+
+
+def test_a_program_runs_in_a_process_of_its_own_that_has_imported_what_it_needs(
+    python: Sequence[str], tmp_path: Path
+) -> None:
+    for value in ("1", "2"):
+        done = run([*python, "program", "where"], cwd=tmp_path, env={"A_VARIABLE": value})
+        assert sorted(done.output.splitlines()) == [f"True 1 {tmp_path} {value}", "aside"]
+        assert done.exit_code == 0
+
+
+def test_it_ends_as_it_would_without_a_server(python: Sequence[str]) -> None:
+    for words in (PLAIN, python):
+        assert run([*words, "program", "exit"], check=False).exit_code == 3
+        for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL):
+            assert run([*words, "program", "die", str(int(number))], check=False).exit_code == -number
+        done = run([*words, "program", "raise"], check=False)
+        assert (done.exit_code, done.output.splitlines()[-1]) == (1, "ValueError: what went wrong")
+
+
+def test_it_dies_with_whoever_started_it(python: Sequence[str], tmp_path: Path) -> None:
+    written = tmp_path / "pid"
+    done = run([*python, "program", "wait", written], check=False, timeout_s=3)
+    while not written.exists():  # the machine was so busy that it had not begun
+        done = run([*python, "program", "wait", written], check=False, timeout_s=30)
+    assert done.timed_out
+    process = Path("/proc") / written.read_text()
+    while process.exists() and "State:\tZ" not in (process / "status").read_text():
+        time.sleep(0.01)
+
+
+def test_one_server_serves_all_that_is_opened_within(python: Sequence[str]) -> None:
+    with fork_server(["prepared"]) as inner:
+        assert inner == python
+
+
+def test_without_a_server_the_program_starts_by_itself(python: Sequence[str], folder: Path, tmp_path: Path) -> None:
+    gone = [*python[:-1], str(tmp_path / "gone")]
+    first = run([*gone, "program", "where"], cwd=tmp_path).output.splitlines()
+    assert sorted(first) == [f"False 1 {tmp_path} None", "aside"]
+
+
+def test_a_server_that_cannot_start_hinders_nothing(folder: Path, tmp_path: Path) -> None:
+    long = tmp_path / ("a" * 120)  # a socket's path has to be shorter
+    long.mkdir()
+    program = """
+import sys
+from opwright.toolchain.fork_server import fork_server
+from opwright.toolchain.run import run
+with fork_server(["prepared"]) as python:
+    print(run([*python, "program", "exit"], check=False).exit_code)
+"""
+    done = run([sys.executable, "-c", program], env={"TMPDIR": str(long)})
+    assert done.output.splitlines()[-1] == "3"
