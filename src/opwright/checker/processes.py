@@ -17,7 +17,7 @@ from opwright.toolchain.fork_server import PLAIN
 from opwright.toolchain.run import run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from opwright.checker.job import Job
     from opwright.checker.watcher import Watcher
