@@ -11,7 +11,7 @@ import pytest
 
 OPWRIGHT = Path(sys.executable).with_name("opwright")
 VERBS = ("new", "build", "check", "bench", "ship", "migrate", "verify", "run", "doctor")
-HEAVY = {"torch", "numpy", "matplotlib", "jinja2", "rich", "elftools", "filelock", "ninja", "platformdirs"}
+HEAVY = {"torch", "numpy", "matplotlib", "jinja2", "rich", "elftools", "filelock", "ninja", "platformdirs", "pydantic"}
 # The templates of a new library need it.
 OF_NEW = {"jinja2"}
 

@@ -143,6 +143,6 @@ def test_mypy_finds_what_is_wrong_in_an_op_py(tmp_path: Path) -> None:
         'Module has no attribute "Libary"',
         'Argument "sources" to "Library" has incompatible type "int"',
         'No overload variant of "op" of "Library"',
-        'No overload variant of "samples" of "Op"',
+        'Argument 1 to "samples" of "Op" has incompatible type',
     ):
         assert fault in said, said

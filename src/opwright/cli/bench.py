@@ -2,59 +2,86 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from opwright.bencher.result import DIRECTIONS
-from opwright.cli.arguments import DevicesOption, LibraryArgument, OpsOption, some_of
-from opwright.cli.output import JsonOption, stderr, stdout, write_json, write_text
+from opwright.cli.arguments import devices_option, html_option, json_option, library_argument, ops_option, seed_option
+from opwright.cli.output import stderr, stdout, write_json, write_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
+@click.command
+@library_argument
+@ops_option
+@devices_option
+@click.option(
+    "--threads",
+    metavar="N",
+    multiple=True,
+    type=click.IntRange(min=1),
+    help="CPU threads; repeat to time each in turn.",
+)
+@click.option(
+    "--dtype",
+    metavar="NAME",
+    default="float32",
+    show_default=True,
+    help="Dtype of floating tensors that the samples leave open.",
+)
+@click.option(
+    *("--size", "sizes"), metavar="TEXT", multiple=True, help="Only sizes whose label contains TEXT; repeat for more."
+)
+@click.option(
+    *("--direction", "directions"),
+    metavar="NAME",
+    multiple=True,
+    type=click.Choice(DIRECTIONS),
+    help="Only this direction: forward, recorded (forward, recorded by autograd), backward or both.",
+)
+@click.option(
+    "--seconds",
+    metavar="S",
+    type=float,
+    default=2.0,
+    show_default=True,
+    help="Time limit per cell; less if the rounds agree earlier.",
+)
+@click.option("--rounds", metavar="N", type=click.IntRange(min=1), help="Run exactly N rounds per cell instead.")
+@click.option(
+    "--compile/--no-compile",
+    "compiled",
+    default=True,
+    show_default=True,
+    help="Time the compiled reference too (slow to start).",
+)
+@seed_option
+@html_option
+@click.option("--verbose", "-v", is_flag=True, help="Print each cell as it finishes.")
+@json_option
 def bench(
-    path: LibraryArgument,
+    path: Path,
     *,
-    op: OpsOption = None,
-    device: DevicesOption = None,
-    threads: Annotated[
-        list[int] | None,
-        typer.Option("--threads", metavar="N", min=1, help="CPU threads; repeat to time each in turn."),
-    ] = None,
-    dtype: Annotated[
-        str, typer.Option("--dtype", metavar="NAME", help="Dtype of floating tensors that the samples leave open.")
-    ] = "float32",
-    size: Annotated[
-        list[str] | None,
-        typer.Option("--size", metavar="TEXT", help="Only sizes whose label contains TEXT; repeat for more."),
-    ] = None,
-    direction: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--direction",
-            metavar="NAME",
-            help="Only this direction: forward, recorded (forward, recorded by autograd), backward or both.",
-            callback=some_of(DIRECTIONS),
-        ),
-    ] = None,
-    seconds: Annotated[
-        float,
-        typer.Option("--seconds", metavar="S", help="Time limit per cell; less if the rounds agree earlier."),
-    ] = 2.0,
-    rounds: Annotated[
-        int | None, typer.Option("--rounds", metavar="N", min=1, help="Run exactly N rounds per cell instead.")
-    ] = None,
-    compiled: Annotated[
-        bool, typer.Option("--compile/--no-compile", help="Time the compiled reference too (slow to start).")
-    ] = True,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random inputs.")] = 0,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the report as an HTML page.")
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each cell as it finishes.")] = False,
-    json: JsonOption = None,
+    ops: tuple[str, ...],
+    devices: tuple[str, ...],
+    threads: tuple[int, ...],
+    dtype: str,
+    sizes: tuple[str, ...],
+    directions: tuple[str, ...],
+    seconds: float,
+    rounds: int | None,
+    compiled: bool,
+    seed: int,
+    html: Path | None,
+    verbose: bool,
+    json: str | None,
 ) -> None:
     """Time the operators of a library against their references.
+
+    PATH is a folder with an op.py, or the file itself.
 
     Rows: the reference in op.py as plain PyTorch, the reference under torch.compile, the operator, and the floor (the
     work that no implementation can avoid). Results and gradients are compared before anything is timed. Exits with 1
@@ -84,12 +111,12 @@ def bench(
     with BenchProgress(path.resolve().name, stderr(), verbose=verbose) as progress:
         report = bench_library(
             path,
-            ops=op or (),
-            devices=device or (),
-            threads=threads or (),
+            ops=ops,
+            devices=devices,
+            threads=threads,
             dtype=dtype,
-            sizes=size or (),
-            directions=direction or (),
+            sizes=sizes,
+            directions=directions,
             seconds=seconds,
             rounds=rounds,
             compiled=compiled,
@@ -104,4 +131,4 @@ def bench(
     if json is not None:
         write_json(json, report.to_json())
     if not report.passed:
-        raise typer.Exit(1)
+        click.get_current_context().exit(1)

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from opwright.cli.arguments import LibraryArgument
-from opwright.cli.output import JsonOption, write_json
+from opwright.cli.arguments import PATH, json_option, library_argument
+from opwright.cli.output import write_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-def build(
-    path: LibraryArgument,
-    *,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Copy the shared object to FILE.")
-    ] = None,
-    cuda: Annotated[
-        bool | None,
-        typer.Option("--cuda/--no-cuda", help="Build the CUDA sources; by default if PyTorch is a CUDA build."),
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each step.")] = False,
-    json: JsonOption = None,
-) -> None:
+@click.command
+@library_argument
+@click.option("--output", "-o", metavar="FILE", type=PATH, help="Copy the shared object to FILE.")
+@click.option("--cuda/--no-cuda", default=None, help="Build the CUDA sources; by default if PyTorch is a CUDA build.")
+@click.option("--verbose", "-v", is_flag=True, help="Print each step.")
+@json_option
+def build(path: Path, *, output: Path | None, cuda: bool | None, verbose: bool, json: str | None) -> None:
     """Build an operator library into one shared object.
 
-    Prints its path. Load it with torch.ops.load_library; in C++, link it or open it with dlopen. Builds are cached by
-    content: sources, the headers they include, flags, compiler and PyTorch.
+    PATH is a folder with an op.py, or the file itself. Prints the path of the object. Load it with
+    torch.ops.load_library; in C++, link it or open it with dlopen. Builds are cached by content: sources, the
+    headers they include, flags, compiler and PyTorch.
 
     Examples:
 
@@ -45,9 +42,9 @@ def build(
     left_out = [source.name for source in library.sources if source not in artefact.plan.sources]
     if left_out:
         reason = "--no-cuda" if cuda is False else "this PyTorch is a CPU build; --cuda compiles them anyway"
-        typer.echo(f"left out: {', '.join(left_out)} ({reason})", err=True)
+        click.echo(f"left out: {', '.join(left_out)} ({reason})", err=True)
     if artefact.log:
-        typer.echo(artefact.log, err=True)
+        click.echo(artefact.log, err=True)
     if json is not None:
         result = {
             "path": str(target),
@@ -61,4 +58,4 @@ def build(
         }
         write_json(json, result)
     if json != "-":
-        typer.echo(str(target))
+        click.echo(str(target))

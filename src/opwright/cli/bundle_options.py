@@ -2,87 +2,112 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-import typer
+import click
 
 from opwright.bundle.choices import FORMATS, LEVELS, PRECISIONS
-from opwright.cli.arguments import one_of
+from opwright.cli.arguments import PATH, json_option
 from opwright.cli.output import stdout, write_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from opwright.bundle.ship import Shipped
 
-OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="BUNDLE", help="The folder to write.")]
-LibrariesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--ops", metavar="PATH", help="Operator library: a folder with an op.py, or a shared object; repeat for more."
-    ),
-]
-FormatOption = Annotated[
-    str,
-    typer.Option(
-        "--format", metavar="NAME", help=f"Format of the model: {' or '.join(FORMATS)}.", callback=one_of(FORMATS)
-    ),
-]
-CpuOption = Annotated[
-    str,
-    typer.Option(
-        "--cpu",
-        metavar="LEVEL",
-        help=f"Processor that a package is compiled for: {', '.join(LEVELS)}.",
-        callback=one_of(tuple(LEVELS)),
-    ),
-]
-PrecisionOption = Annotated[
-    str,
-    typer.Option(
-        "--precision",
-        metavar="NAME",
-        help=f"Precision of the computation: {' or '.join(PRECISIONS)}.",
-        callback=one_of(PRECISIONS),
-    ),
-]
-WeightsOption = Annotated[
-    Path | None, typer.Option("--weights", metavar="FILE", help="Weights of the model: a file with a state dict.")
-]
-SamplesOption = Annotated[
-    Path | None, typer.Option("--samples", metavar="FILE", help="Sample inputs: a .npy, .npz or .pt file.")
-]
-ShapesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--shape",
-        metavar="NAME=DTYPE[DIMS]",
-        help="Shape of an input, such as image=float32[1..64,3,224,224]; repeat for more.",
-    ),
-]
-ToleranceOption = Annotated[
-    float | None,
-    typer.Option(
-        "--tolerance",
-        metavar="X",
-        help="Allowed deviation from the model's results, relative to the largest magnitude, such as 1e-4.",
-    ),
-]
-SelfContainedOption = Annotated[
-    bool, typer.Option("--self-contained", help="Include the host program and PyTorch's libraries.")
-]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing bundle.")]
-VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Print each step.")]
+F = TypeVar("F", bound="Callable[..., Any]")
 
 
-def named_shapes(given: list[str] | None) -> dict[str, str]:
+class BundleOptions(TypedDict):
+    """The options that `bundle_options` adds, except --shape, --verbose and --json; `ship` takes them all."""
+
+    output: Path
+    format: str
+    cpu: str
+    precision: str
+    weights: Path | None
+    samples: Path | None
+    tolerance: float | None
+    self_contained: bool
+    force: bool
+
+
+def bundle_options(*, default_format: str) -> Callable[[F], F]:
+    """The options of a verb that writes a bundle.
+
+    Args:
+        default_format: the format without --format.
+    """
+    options = (
+        click.option("--output", "-o", metavar="BUNDLE", type=PATH, required=True, help="The folder to write."),
+        click.option(
+            "--ops",
+            metavar="PATH",
+            multiple=True,
+            help="Operator library: a folder with an op.py, or a shared object; repeat for more.",
+        ),
+        click.option(
+            "--format",
+            metavar="NAME",
+            type=click.Choice(FORMATS),
+            default=default_format,
+            show_default=True,
+            help=f"Format of the model: {' or '.join(FORMATS)}.",
+        ),
+        click.option(
+            "--cpu",
+            metavar="LEVEL",
+            type=click.Choice(tuple(LEVELS)),
+            default="native",
+            show_default=True,
+            help=f"Processor that a package is compiled for: {', '.join(LEVELS)}.",
+        ),
+        click.option(
+            "--precision",
+            metavar="NAME",
+            type=click.Choice(PRECISIONS),
+            default="float32",
+            show_default=True,
+            help=f"Precision of the computation: {' or '.join(PRECISIONS)}.",
+        ),
+        click.option("--weights", metavar="FILE", type=PATH, help="Weights of the model: a file with a state dict."),
+        click.option("--samples", metavar="FILE", type=PATH, help="Sample inputs: a .npy, .npz or .pt file."),
+        click.option(
+            *("--shape", "shapes"),
+            metavar="NAME=DTYPE[DIMS]",
+            multiple=True,
+            help="Shape of an input, such as image=float32[1..64,3,224,224]; repeat for more.",
+        ),
+        click.option(
+            "--tolerance",
+            metavar="X",
+            type=float,
+            help="Allowed deviation from the model's results, relative to the largest magnitude, such as 1e-4.",
+        ),
+        click.option("--self-contained", is_flag=True, help="Include the host program and PyTorch's libraries."),
+        click.option("--force", is_flag=True, help="Replace an existing bundle."),
+        click.option("--verbose", "-v", is_flag=True, help="Print each step."),
+        json_option,
+    )
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+def named_shapes(given: tuple[str, ...]) -> dict[str, str]:
     """The values of `--shape`, by the name of the input."""
-    return dict(map(_named, given or ()))
+    return dict(map(_named, given))
 
 
 def report(shipped: Shipped, json: str | None) -> None:
     """Print a bundle that was written, with its notes."""
     for note in shipped.notes:
-        typer.echo(f"note: {note}", err=True)
+        click.echo(f"note: {note}", err=True)
     if json is not None:
         write_json(json, _result(shipped))
     if json != "-":
@@ -93,7 +118,7 @@ def _named(text: str) -> tuple[str, str]:
     name, sign, shape = text.partition("=")
     if not sign or not name.strip():
         msg = f"{text!r} is not NAME=SHAPE; expected for example image=float32[1..64,3,224,224]"
-        raise typer.BadParameter(msg, param_hint="--shape")
+        raise click.BadParameter(msg, param_hint="--shape")
     return name.strip(), shape
 
 
@@ -129,4 +154,4 @@ def _show(shipped: Shipped) -> None:
         steps.add_row(step, *(f"{found:.1e}" if found else "0" for found in outputs.values()))
     console.print(steps)
     console.print()
-    typer.echo(str(shipped.path))
+    click.echo(str(shipped.path))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import platform
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from opwright.cli.output import JsonOption, stdout, write_json
+from opwright.cli.arguments import json_option
+from opwright.cli.output import stdout, write_json
 from opwright.errors import ToolchainError
 
 if TYPE_CHECKING:
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
     from opwright.cli.findings import Finding
 
 
-def doctor(
-    *,
-    package: Annotated[
-        list[str] | None,
-        typer.Option("--package", "-p", metavar="NAME", help="Also look for this pkg-config package; repeat for more."),
-    ] = None,
-    json: JsonOption = None,
-) -> None:
+@click.command
+@click.option(
+    *("--package", "-p", "packages"),
+    metavar="NAME",
+    multiple=True,
+    help="Also look for this pkg-config package; repeat for more.",
+)
+@json_option
+def doctor(*, packages: tuple[str, ...], json: str | None) -> None:
     """Print what this machine can build and what is missing.
 
     Each missing tool comes with how to install it. Exits with 4 if something is missing that every build needs.
@@ -37,13 +39,13 @@ def doctor(
     """
     from opwright.cli.findings import find_all
 
-    findings = find_all(package or [])
+    findings = find_all(packages)
     if json is not None:
         write_json(json, {"python": platform.python_version(), "findings": [asdict(finding) for finding in findings]})
     if json != "-":
         stdout().print(_table(findings))
     if any(finding.required and not finding.found for finding in findings):
-        raise typer.Exit(ToolchainError.exit_code)
+        click.get_current_context().exit(ToolchainError.exit_code)
 
 
 def _table(findings: list[Finding]) -> Table:

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from opwright.cli.output import JsonOption, write_json
+from opwright.cli.arguments import PATH, json_option
+from opwright.cli.output import write_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from opwright.scaffold.create import Created
 
 
-def new(
-    path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="Folder to create; its name becomes the namespace of the operators.")
-    ],
-    *,
-    cuda: Annotated[bool, typer.Option("--cuda", help="With a CUDA kernel, cuda.cu.")] = False,
-    opencv: Annotated[bool, typer.Option("--opencv", help="With an operator that calls OpenCV.")] = False,
-    python_only: Annotated[
-        bool, typer.Option("--python-only", help="Without native sources: no compiler is needed.")
-    ] = False,
-    json: JsonOption = None,
-) -> None:
+@click.command
+@click.argument("path", type=PATH)
+@click.option("--cuda", is_flag=True, help="With a CUDA kernel, cuda.cu.")
+@click.option("--opencv", is_flag=True, help="With an operator that calls OpenCV.")
+@click.option("--python-only", is_flag=True, help="Without native sources: no compiler is needed.")
+@json_option
+def new(path: Path, *, cuda: bool, opencv: bool, python_only: bool, json: str | None) -> None:
     """Create an operator library that builds and passes its check.
 
-    op.py describes in plain PyTorch what the operator computes; cpu.cpp implements it. Read both, then change them
-    into what you need.
+    PATH is the folder to create; its name becomes the namespace of the operators. op.py describes in plain PyTorch
+    what the operator computes; cpu.cpp implements it. Read both, then change them into what you need.
 
     Examples:
 
@@ -48,7 +45,7 @@ def new(
     chosen = [option for option, given in asked.items() if given]
     if len(chosen) > 1:
         msg = f"{' and '.join(chosen)} exclude each other: choose one."
-        raise typer.BadParameter(msg)
+        raise click.UsageError(msg)
     flavour = Flavour(chosen[0].removeprefix("--")) if chosen else Flavour.CPU
     created = create(path, flavour)
     commands = _next_commands(path, created)
@@ -83,7 +80,7 @@ def _show(path: Path, created: Created, commands: dict[str, str]) -> None:
     files = ", ".join(created.files)
     operator = f"{created.namespace}::{created.flavour.operator}"
     width = max(map(len, commands))
-    typer.echo(f"{path}: {files}, with the operator {operator}")
-    typer.echo("Next:")
+    click.echo(f"{path}: {files}, with the operator {operator}")
+    click.echo("Next:")
     for command, purpose in commands.items():
-        typer.echo(f"  {command:<{width}}  {purpose}")
+        click.echo(f"  {command:<{width}}  {purpose}")

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from opwright.errors import OpwrightError
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-JsonOption = Annotated[
-    str | None,
-    typer.Option("--json", metavar="FILE", help="Write the result as JSON to FILE; - is standard output."),
-]
 
 
 def stdout() -> Console:
@@ -49,7 +44,7 @@ def write_text(option: str, target: str, text: str) -> None:
         OpwrightError: the file cannot be written.
     """
     if target == "-":
-        typer.echo(text, nl=False)
+        click.echo(text, nl=False)
         return
     try:
         Path(target).write_text(text)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import typer
+from typing import TYPE_CHECKING
 
-from opwright.cli.arguments import BundleArgument
+import click
+
+from opwright.cli.arguments import bundle_argument
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Everything after the bundle belongs to the host program, which has its own --help: it is not taken as an option here.
-CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": ["-h"]}
+_CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": ["-h"]}
 
 
-def run(context: typer.Context, bundle: BundleArgument) -> None:
+@click.command(context_settings=_CONTEXT)
+@bundle_argument
+@click.pass_context
+def run(context: click.Context, bundle: Path) -> None:
     """Run a bundle on inputs from files, without Python.
 
-    Everything after the bundle goes to the host program; `opwright run my_bundle --help` lists its options, --json
-    among them.
+    BUNDLE is a folder that `opwright ship` wrote. Everything after the bundle goes to the host program; `opwright
+    run my_bundle --help` lists its options, --json among them.
 
     Examples:
 
@@ -25,7 +33,7 @@ def run(context: typer.Context, bundle: BundleArgument) -> None:
         opwright run my_bundle --requests list.jsonl --runners 2 --json -
     """
     if str(bundle) == "--help":
-        typer.echo(context.get_help())
+        click.echo(context.get_help())
         return
     from opwright.host.install import host_program
     from opwright.toolchain.run import become

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from opwright.cli.arguments import BundleArgument
-from opwright.cli.output import JsonOption
+from typing import TYPE_CHECKING
+
+import click
+
+from opwright.cli.arguments import bundle_argument, json_option
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-def verify(bundle: BundleArgument, *, json: JsonOption = None) -> None:
+@click.command
+@bundle_argument
+@json_option
+def verify(bundle: Path, *, json: str | None) -> None:
     """Verify that a bundle is complete and works on this machine.
 
-    Compares digests, requirements, schemas and goldens. The host program does this, without Python; docs/host.md lists
-    its exit codes.
+    BUNDLE is a folder that `opwright ship` wrote. Compares digests, requirements, schemas and goldens. The host
+    program does this, without Python; docs/host.md lists its exit codes.
 
     Examples:
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import opwright
 from opwright.bundle.compare.outputs import flat
@@ -334,10 +334,10 @@ def test_a_refusal_is_one_message_and_the_exit_code_of_bundles(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--format", "onnx"], "'onnx' is unknown: expected torchscript or aoti"),
-        (["--cpu", "avx"], "'avx' is unknown: expected native, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4"),
-        (["--precision", "int8"], "'int8' is unknown: expected float32 or bfloat16"),
-        (["--shape", "1,3,8,8"], "'1,3,8,8' is no NAME=SHAPE: expected such as image=float32[1..64,3,224,224]"),
+        (["--format", "onnx"], "'onnx' is not one of 'torchscript', 'aoti'"),
+        (["--cpu", "avx"], "'avx' is not one of 'native', 'x86-64', 'x86-64-v2', 'x86-64-v3', 'x86-64-v4'"),
+        (["--precision", "int8"], "'int8' is not one of 'float32', 'bfloat16'"),
+        (["--shape", "1,3,8,8"], "'1,3,8,8' is not NAME=SHAPE; expected for example image=float32[1..64,3,224,224]"),
     ],
 )
 def test_a_slip_of_the_pen_is_wrong_usage(tmp_path: Path, arguments: list[str], message: str) -> None:

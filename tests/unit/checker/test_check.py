@@ -187,15 +187,15 @@ def test_where_nothing_ran_nothing_passed(library: Library) -> None:
     assert ended.returncode == 1
     assert "no cell was run, 1 not applicable" in ended.stdout
     assert ended.stderr == (
-        "error: nothing was checked: no cell ran, for the reasons above. Ask for runtimes and devices that apply\n"
+        "error: nothing was checked: no cell ran, for the reasons above. Choose runtimes and devices that apply\n"
     )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--runtime", "eagre"], "'eagre' is unknown: expected eager, autograd, compile"),
-        (["--sanitize", "undefined,adress"], "'adress' is unknown: expected address, undefined or thread"),
+        (["--runtime", "eagre"], "'eagre' is not one of 'eager', 'autograd', 'compile'"),
+        (["--sanitize", "undefined,adress"], "'adress' is not one of 'address', 'undefined', 'thread'"),
         (["--sead", "3"], "No such option"),
     ],
 )

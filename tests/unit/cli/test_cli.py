@@ -44,7 +44,7 @@ def test_the_help_of_a_verb_has_examples_and_json(verb: str) -> None:
 def test_an_example_in_the_help_of_a_verb_fits_on_a_line_of_80_columns(verb: str) -> None:
     shown = opwright(verb, "--help", COLUMNS="80").stdout
     examples = shown.partition("Examples:")[2].partition("\n\n\n")[0].split("\n\n")
-    lines = [example for example in examples if example.strip().startswith("opwright")]
+    lines = [example.strip("\n") for example in examples if example.strip().startswith("opwright")]
     assert lines
     assert all(re.fullmatch(rf" +opwright {verb}\b[^\n]*", line) for line in lines), lines
 
