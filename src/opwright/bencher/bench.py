@@ -67,7 +67,7 @@ def bench(
     Args:
         library: the folder of an op.py, the file, or the library that it describes.
         ops: the names of the operators; by default all except those that other operators call, such as a backward.
-        devices: `cpu` and `cuda`; by default the CPU, and the GPU where there is one and the library has CUDA sources.
+        devices: `cpu` and `cuda`; by default the CPU, and a GPU if there is one and the library has CUDA sources.
         threads: the numbers of CPU threads to time with, each in turn; PyTorch's default if empty.
         dtype: the dtype of floating-point tensors for which the sweep names none.
         sizes: time only the sizes whose label contains one of these; all by default.

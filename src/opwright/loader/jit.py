@@ -56,9 +56,9 @@ def load(
         extra_include_paths: folders of headers.
         build_directory: a folder that gets a copy of what is built.
         verbose: print each step.
-        with_cuda: compile and link for CUDA; by default where a source ends in `.cu`.
+        with_cuda: compile and link for CUDA; by default if a source ends in `.cu`.
         with_sycl: refused: opwright does not build SYCL.
-        is_python_module: import the result as a Python module; by default where a source binds one.
+        is_python_module: import the result as a Python module; by default if a source binds one.
         is_standalone: build a program instead of a shared object.
         keep_intermediates: taken for compatibility.
         packages: names of pkg-config packages, such as `opencv4`.
@@ -143,7 +143,7 @@ def load_inline(
     The arguments are those of `torch.utils.cpp_extension.load_inline`, in its order; those of `load`
     mean what they mean there. PyTorch's headers are included only for sources that include none of
     them: a source that includes `opwright/op.h` compiles in seconds. Errors are always PyTorch's, and
-    there is no precompiled header, so `with_pytorch_error_handling` and `use_pch` change nothing.
+    there is no precompiled header, so `with_pytorch_error_handling` and `use_pch` have no effect.
 
     Args:
         name: the file name of what is built, and of the Python module if it is one.
