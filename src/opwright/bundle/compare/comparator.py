@@ -29,14 +29,14 @@ class Comparator:
         goldens: the calls.
         tolerance: how far results may lie from the goldens.
         truth: what the goldens' outputs come from, in words.
-        on_compare: called with a sentence before each comparison.
+        on_compare: called with a line of text before each comparison.
         by_output: the largest difference of each output after each transform, by the transform's name.
     """
 
     goldens: Sequence[Golden]
     tolerance: float
     truth: str = "eager PyTorch"
-    on_compare: Callable[[str], object] = str
+    on_compare: Callable[[str], object] | None = None
     by_output: dict[str, list[float]] = field(default_factory=dict)
 
     @property
@@ -56,7 +56,8 @@ class Comparator:
         Raises:
             BundleError: a result lies too far from its golden.
         """
-        self.on_compare(f"{transform}: compared with {self.truth}")
+        if self.on_compare is not None:
+            self.on_compare(f"{transform}: compared with {self.truth}")
         largest = [0.0] * len(self.goldens[0].outputs)
         for golden in self.goldens:
             for _ in range(runs):
