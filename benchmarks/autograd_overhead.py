@@ -1,10 +1,10 @@
-"""What does autograd add to a call of a native operator, forward and backward?
+"""Times the overhead of autograd for a call of a native operator, forward and backward.
 
     python benchmarks/autograd_overhead.py [--rounds 300] [--json FILE]
 
 One tiny operator, the product of two float32 vectors of 8 elements, with one pair of native kernels, in four ways:
 with opwright's bridge, with a Python `torch.autograd.Function`, with `torch.library.register_autograd`, and with a
-`torch::autograd::Function` that is written by hand in C++, as tutorials do. Beside them stands PyTorch's own product.
+hand-written `torch::autograd::Function` in C++, as in tutorials. PyTorch's own product is timed with them.
 Timed is the forward call and `torch.autograd.grad` of both inputs, in the processor's time of this thread, where all of
 it runs; all rows are timed in turn, round after round, and printed are the medians of the times and of the rounds'
 ratios.
@@ -31,7 +31,7 @@ import opwright
 
 CALLS = 50
 WARM_UP = 5
-# The same kernels under another namespace for each row: an operator has one entry for autograd.
+# The same kernels in a new namespace for each row: an operator has only one autograd kernel.
 KERNELS = """
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
@@ -164,7 +164,7 @@ def by_hand() -> Product:
 
 
 def gradients(mul: Product, x: Tensor, y: Tensor, grad: Tensor) -> tuple[Tensor, ...]:
-    """Forward and backward: what is timed."""
+    """The timed call: forward and backward."""
     return torch.autograd.grad(mul(x, y), (x, y), grad)
 
 

@@ -1,4 +1,4 @@
-"""How long does an operator take to build for the first time, with PyTorch's own builder and with opwright?
+"""Times the first build of an operator with PyTorch's builder and with opwright.
 
     python benchmarks/build_time.py [--rounds 3] [--json FILE]
 
@@ -58,7 +58,7 @@ Tensor warp(const Tensor& image, const Tensor& matrix) {
 OPWRIGHT_LIBRARY(build_time, m) { m.def("warp", OPWRIGHT_FN(warp)); }
 """
 
-# Runs in a fresh process: imports are not timed, the build and the load are.
+# Runs in a new process; the build and the load are timed, the imports are not.
 BUILD = """
 import sys, time
 from pathlib import Path
@@ -86,7 +86,7 @@ OURS = "opwright.load, opwright/op.h"
 
 
 def build_cold(builder: str, source: str) -> tuple[float, bytes]:
-    """Seconds of one build in an empty folder, and the result of calling what it built."""
+    """The duration of one build in an empty folder, in seconds, and the result of a call of the built operator."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "op.cpp").write_text(source)

@@ -1,4 +1,4 @@
-"""What does a call cost through PyTorch, beside the same OpenCV function called from C++?
+"""Times a call through PyTorch against a call of the same OpenCV function from C++.
 
     python benchmarks/call_overhead.py [--rounds 40] [--json FILE]
 
@@ -38,7 +38,7 @@ CALLS = 2000
 
 
 def large(op: Callable[..., torch.Tensor], bare: SimpleNamespace, rounds: int) -> dict[str, Any]:
-    """1080p float32: the operator against the bare function, in turn."""
+    """Time the operator and the bare function in turn on 1080p float32."""
     image = torch.rand(1080, 1920)
     output = torch.empty(1080, 1920)
     if not torch.equal(op(image, WARP, 1080, 1920), bare.warp_perspective(image, WARP, 1080, 1920)):
@@ -57,7 +57,7 @@ def large(op: Callable[..., torch.Tensor], bare: SimpleNamespace, rounds: int) -
 
 
 def per_call(call: Callable[[], Any], rounds: int) -> list[float]:
-    """Microseconds of one call: each entry is the mean of a row of calls."""
+    """Microseconds of one call: each entry is the mean over several calls."""
     for _ in range(CALLS):
         call()
     means = []
@@ -70,7 +70,7 @@ def per_call(call: Callable[[], Any], rounds: int) -> list[float]:
 
 
 def small(op: Callable[..., torch.Tensor], bare: SimpleNamespace, rounds: int) -> dict[str, list[float]]:
-    """8 x 8: the fixed cost, beside stock operators."""
+    """Time the fixed cost at 8 x 8, and that of PyTorch's operators."""
     image, eye = torch.rand(8, 8), torch.eye(3, dtype=torch.float64)
     output = torch.empty(8, 8)
     if not torch.equal(op(image, eye, 8, 8), image):

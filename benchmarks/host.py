@@ -1,15 +1,15 @@
-"""How fast is a shipped model in the host, beside Python, ONNX Runtime and OpenVINO? And how soon does it answer?
+"""Times a shipped model in the host against Python, ONNX Runtime and OpenVINO, and its time to the first result.
 
     pip install -e ".[peers]"
     python benchmarks/host.py [--threads 2] [--rounds 15] [--runs 20] [--starts 11] [--json FILE] [--only TEXT]
 
-First, ResNet-18 on one picture of 224 by 224: eager PyTorch, bundles of both formats and precisions in the host, ONNX
-Runtime and OpenVINO. All rows are run in turn, round after round, each for `--runs` runs after a warm-up; a row's time
-in a round is the median of its runs, and printed are the medians of the rounds and of the rounds' ratios to eager
-PyTorch, ONNX Runtime and OpenVINO's bfloat16. Every row's scores are compared with eager PyTorch's before that.
+First, ResNet-18 on one image of 224 by 224: eager PyTorch, bundles of both formats and precisions in the host, ONNX
+Runtime and OpenVINO. The scores of all rows are compared with eager PyTorch's. Then all rows run in turn in each round,
+each for `--runs` runs after a warm-up; the time of a row in a round is the median of its runs. Printed are the medians
+over the rounds, and of the rounds' ratios to eager PyTorch, ONNX Runtime and OpenVINO's bfloat16.
 
-Then a model with an operator over OpenCV, from the start of its process to the end of it, one result in between: the
-host beside a Python that imports PyTorch, opens the operator library, loads the same model file and runs it once.
+Then a model with an OpenCV operator, from the start of its process to its end, with one result: the host, and a Python
+process that imports PyTorch, opens the operator library, loads the same model file and runs it once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ WARM_UP = 5
 # Of the largest score.
 CLOSE, CLOSE_BF16 = 1e-4, 5e-2
 
-# What a Python service does before its first result; the model's two forms are loaded in two ways.
+# A Python service up to its first result; the two formats of the model are loaded differently.
 PYTHON = """
 import sys
 import numpy as np
@@ -99,7 +99,7 @@ def timed(call: Callable[[], object], count: int) -> list[float]:
 
 
 def eager_row(model: torch.nn.Module, image: torch.Tensor) -> Row:
-    """The model as it stands, in this process."""
+    """The model in eager PyTorch, in this process."""
     with torch.no_grad():
         scores = model(image).float().numpy()
 
@@ -111,7 +111,7 @@ def eager_row(model: torch.nn.Module, image: torch.Tensor) -> Row:
 
 
 def peer(name: str) -> Any:
-    """A runtime to compare with, which not everybody has."""
+    """The module of an inference engine to compare with."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -119,7 +119,7 @@ def peer(name: str) -> Any:
 
 
 def onnx_row(file: Path, image: torch.Tensor, threads: int) -> Row:
-    """ONNX Runtime, with everything that it can do to a graph."""
+    """ONNX Runtime with all graph optimizations."""
     onnxruntime = peer("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -130,7 +130,7 @@ def onnx_row(file: Path, image: torch.Tensor, threads: int) -> Row:
 
 
 def openvino_row(file: Path, image: torch.Tensor, threads: int, precision: str) -> Row:
-    """OpenVINO, told to answer one request as soon as it can."""
+    """OpenVINO with its settings for latency."""
     openvino = peer("openvino")
     settings = {
         "INFERENCE_NUM_THREADS": threads,
@@ -145,7 +145,7 @@ def openvino_row(file: Path, image: torch.Tensor, threads: int, precision: str) 
 
 
 def host_row(program: Path, bundle: Path, input_file: Path, threads: int) -> Row:
-    """A bundle in the host: each round is a process of its own."""
+    """A bundle in the host: each round is a new process."""
     output = bundle.with_suffix(".npy")
     command: list[str | Path] = [program, bundle, "--input", input_file, "--threads", str(threads), "--output", output]
     report = bundle.with_suffix(".jsonl")
@@ -161,10 +161,10 @@ def host_row(program: Path, bundle: Path, input_file: Path, threads: int) -> Row
 
 
 def rows_of(folder: Path, threads: int, only: str) -> dict[str, Row]:
-    """Every way to run ResNet-18 whose name holds `only`; eager PyTorch in any case."""
+    """All rows of ResNet-18 whose name contains `only`; always eager PyTorch."""
     made = runpy.run_path(str(RESNET))
     model = made["resnet18"]().eval()
-    # One picture at a time, and nothing else: that is what the peers are given to optimise for too.
+    # A batch of one: the other engines also optimise for it.
     image: torch.Tensor = next(iter(made["samples"]()))[0][:1].contiguous()
     np.save(folder / "image.npy", image.numpy())
     rows = {EAGER: eager_row(model, image)}
@@ -203,14 +203,14 @@ def rows_of(folder: Path, threads: int, only: str) -> dict[str, Row]:
 
 
 def check(rows: dict[str, Row]) -> dict[str, float]:
-    """How far each row's scores lie from eager PyTorch's; ends the program where one is too far."""
+    """The distance of each row's scores from eager PyTorch's; exits if one is too large."""
     wanted = rows[EAGER].scores
     distances = {}
     for name, row in rows.items():
         distances[name] = float(np.abs(row.scores - wanted).max() / np.abs(wanted).max())
         allowed = CLOSE_BF16 if "bfloat16" in name else CLOSE
         if row.scores.shape != wanted.shape or not distances[name] <= allowed:
-            sys.exit(f"{name} is {distances[name]:.2g} of the largest score away; {allowed:g} is allowed")
+            sys.exit(f"{name} differs by {distances[name]:.2g} of the largest score; expected {allowed:g} at most")
     return distances
 
 
@@ -220,7 +220,7 @@ def time_rows(rows: dict[str, Row], rounds: int, runs: int) -> None:
         progress.print(f"round {number + 1} of {rounds}", end="\r")
         for row in rows.values():
             row.medians.append(statistics.median(row.run(runs)))
-            time.sleep(0.05)  # what spins in the pool of the last row comes to rest
+            time.sleep(0.05)  # the spinning threads of the last row's pool go to sleep
     progress.print()
 
 
@@ -230,14 +230,14 @@ def ratio(row: Row, other: Row) -> float:
 
 
 def process_seconds(command: list[str | Path]) -> float:
-    """From the start of a process to its end."""
+    """The duration of a process, in seconds."""
     started = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - started
 
 
 def starts(folder: Path, count: int) -> dict[str, tuple[float, float]]:
-    """Median seconds from start to end of a process with one result, by format: the host's, Python's."""
+    """Median duration of a process with one result, in seconds, by format: (host, Python)."""
     opwright.open(WARP_OPS)
     photograph, warp = next(iter(runpy.run_path(str(WARP_MODEL))["samples"]()))
     inputs = folder / "inputs.npz"
@@ -263,7 +263,7 @@ def starts(folder: Path, count: int) -> dict[str, tuple[float, float]]:
 
 
 def show(rows: dict[str, Row], distances: dict[str, float], console: Console) -> list[dict[str, Any]]:
-    """The table of ResNet-18; the same as records."""
+    """Print the table of ResNet-18, and return it as records."""
     table = Table(title="ResNet-18, one picture of 224 x 224")
     table.add_column("row")
     for heading in ("median", "of eager", "of ONNX Runtime", "of OpenVINO bf16", "from eager's scores"):
@@ -285,30 +285,30 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--runs", type=int, default=20, help="runs of a row in a round")
-    parser.add_argument("--starts", type=int, default=11, help="pairs of processes; 0 leaves them out")
-    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose names hold it")
-    parser.add_argument("--json", metavar="FILE", help="write the tables as JSON too")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    parser.add_argument("--starts", type=int, default=11, help="pairs of processes; 0 for none")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only rows whose name contains TEXT")
+    parser.add_argument("--json", metavar="FILE", help="also write the tables as JSON")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
     console = Console()
     record = machine_record()
     for name, fact in record.facts().items():
         console.print(f"{name}: {fact}", markup=False)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        rows = rows_of(folder, asked.threads, asked.only)
+        rows = rows_of(folder, arguments.threads, arguments.only)
         distances = check(rows)
-        time_rows(rows, asked.rounds, asked.runs)
+        time_rows(rows, arguments.rounds, arguments.runs)
         records = show(rows, distances, console)
-        begun = starts(folder, asked.starts) if asked.starts else {}
+        begun = starts(folder, arguments.starts) if arguments.starts else {}
     for form, (host, python) in begun.items():
         console.print(
             f"the warp model, {form}, start to end with one result: host {host:.3f} s, Python {python:.3f} s, "
             f"ratio {host / python:.2f}"
         )
-    if asked.json:
-        result = {"machine": record.facts(), "threads": asked.threads, "rows": records, "starts": begun}
-        Path(asked.json).write_text(json.dumps(result, indent=2, default=str) + "\n")
+    if arguments.json:
+        result = {"machine": record.facts(), "threads": arguments.threads, "rows": records, "starts": begun}
+        Path(arguments.json).write_text(json.dumps(result, indent=2, default=str) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""Is the native LLTM faster than what PyTorch makes of the same formulas?
+"""Times the native LLTM against PyTorch's implementations of the same formulas.
 
     python benchmarks/lltm.py [--threads 1 2] [--seconds 3] [--json FILE] [--only TEXT]
 
-One step of the cell, over sizes from the tutorial's own (batch 16, 32 features, state 128) on: plain PyTorch;
-`torch.compile` of it; the tutorial's C++, composed of ATen calls (examples/lltm_extension), once with every gradient
-computed, as the tutorial has it, and once with those that are wanted; the operator of ops/lltm; and the bare `addmm`
-that all of them are made around. Gradients are those of the weights and the bias, as in training a first layer. Then a
-sequence of 128 steps: a Python loop over the plain cell, the operator, and `nn.LSTM` of the same sizes.
+One step of the cell, from the size of the tutorial (batch 16, 32 features, state 128) upwards: plain PyTorch;
+`torch.compile` of it; the tutorial's C++ of ATen calls (examples/lltm_extension), once with all gradients as in the
+tutorial, and once with only the wanted ones; the operator of ops/lltm; and the `addmm` that all of them contain. The
+gradients are those of the weights and the bias, as in the training of a first layer. Then a sequence of 128 steps: a
+Python loop over the plain cell, the operator, and `nn.LSTM` of the same sizes.
 
-All rows of a table are timed in turn, round after round; printed are medians, and the medians of the rounds' ratios.
-Every result and every gradient is compared with plain PyTorch's before anything is timed. Memory that is freed is kept
-for the next call.
+All rows of a table are timed in turn in each round; printed are medians, and the medians of the rounds' ratios. All
+results and gradients are compared with plain PyTorch's before anything is timed. The allocator keeps freed memory for
+the next call.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Cell = Callable[..., tuple[Tensor, Tensor]]
 
 @dataclass
 class Call:
-    """The tensors of one call: what is trained is `weights` and `bias`."""
+    """The tensors of one call; `weights` and `bias` are trained."""
 
     input: Tensor
     weights: Tensor
@@ -62,7 +62,7 @@ class Call:
 
     @classmethod
     def of(cls, batch: int, features: int, state: int, *steps: int) -> Call:
-        """Random ones; weights and bias as a layer begins with."""
+        """Random tensors; weights and bias as in a new layer."""
         bound = state**-0.5
         weights = torch.empty(3 * state, state + features).uniform_(-bound, bound)
         bias = torch.empty(3 * state).uniform_(-bound, bound)
@@ -86,7 +86,7 @@ class Call:
 
 
 def plain_cell(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
-    """The step as one writes it in PyTorch."""
+    """The step in plain PyTorch."""
     gates = functional.linear(torch.cat([old_h, input], dim=1), weights, bias).chunk(3, dim=1)
     new_cell = old_cell + functional.elu(gates[2]) * torch.sigmoid(gates[0])
     return torch.tanh(new_cell) * torch.sigmoid(gates[1]), new_cell
@@ -102,7 +102,7 @@ def plain_sequence(input: Tensor, weights: Tensor, bias: Tensor, h: Tensor, cell
 
 
 def verify(call: Call, cells: dict[str, Cell], exact: Cell) -> None:
-    """End the program if a result or a gradient is farther from that of `exact` in float64 than rounding explains."""
+    """Exit if a result or a gradient differs from that of `exact` in float64 by more than rounding explains."""
     wide = Call(*(tensor.detach().double() for tensor in vars(call).values()))
     wide.weights.requires_grad_()
     wide.bias.requires_grad_()
@@ -124,7 +124,7 @@ def _errors(results: list[Tensor], expected: list[Tensor]) -> list[float]:
 
 
 def without_gradients(call: Call, cell: Cell) -> Callable[[], object]:
-    """The forward call where nothing is recorded."""
+    """The forward call under `torch.no_grad`."""
 
     def run() -> None:
         with torch.no_grad():
@@ -144,7 +144,7 @@ def seeds_backward(call: Call) -> Callable[[Any], None]:
 
 
 def timed(call: Call, cells: dict[str, Cell], seconds: float, *, seeds: bool) -> dict[str, dict[str, Timing]]:
-    """Every direction, with every row."""
+    """All rows of all directions."""
     rule = SpreadRule(seconds)
     joined, transposed = torch.cat([call.old_h, call.input], dim=1), call.weights.detach().T
 
@@ -177,14 +177,14 @@ def _summed(call: Call, cell: Cell) -> Callable[[], Tensor]:
 
 
 def _with_all_gradients(extension: Any) -> SimpleNamespace:
-    """The extension, computing what nobody asked for too."""
+    """The extension, which also computes the gradients that are not wanted."""
     return SimpleNamespace(
         forward=extension.forward, backward=lambda *tensors: extension.backward(*tensors[:-1], [True] * 5)
     )
 
 
 def _keep_memory() -> None:
-    """Let glibc keep memory that is freed, for all rows alike.
+    """Let glibc keep freed memory, for all rows.
 
     By itself it gives large tensors back to the system, now and then, and to fetch those of a gradient again takes as
     long as its arithmetic: which row that hits is chance.
@@ -197,7 +197,7 @@ def _keep_memory() -> None:
 
 
 def show(console: Console, title: str, found: dict[str, dict[str, Timing]], baseline: str) -> None:
-    """A table: for each row and direction the median, and how many times faster than the baseline it is."""
+    """Print a table: for each row and direction the median, and the speedup over the baseline."""
     table = Table(title=title, title_justify="left")
     table.add_column("")
     for direction in found:
@@ -279,7 +279,7 @@ def main() -> None:
                 title = "batch {}, features {}, state {}".format(*size) + f"; threads {threads}"
                 if asked.only not in title:
                     continue
-                # Compiled code is made for its sizes and for its number of threads.
+                # Compiled code depends on its sizes and its number of threads.
                 torch.compiler.reset()
                 compiled = torch.compile(plain_cell, fullgraph=True, dynamic=False)
                 cells = {

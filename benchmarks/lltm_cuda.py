@@ -1,4 +1,4 @@
-"""What does the native LLTM gain on a GPU, and how much of the memory's speed do its kernels reach?
+"""Times the native LLTM on a GPU against PyTorch, and the memory bandwidth that its kernels reach.
 
     python benchmarks/lltm_cuda.py [--seconds 3] [--json FILE]
 
@@ -53,7 +53,7 @@ def call_on_gpu(on_cpu: SimpleNamespace, *size: int) -> Any:
 
 
 def rows_of(call: Any, cells: dict[str, Any], direction: str) -> dict[str, Row]:
-    """What is timed in a direction, by the names of the ways."""
+    """The rows of a direction, by the names of the implementations."""
 
     def without_gradients(cell: Any) -> Callable[[], object]:
         return torch.no_grad()(lambda: call.run(cell))
@@ -69,7 +69,7 @@ def rows_of(call: Any, cells: dict[str, Any], direction: str) -> dict[str, Row]:
 
 
 def until_done(row: Row) -> Row:
-    """The same, and the wait for the GPU."""
+    """The same, followed by a wait for the GPU."""
     if isinstance(row, Prepared):
         return Prepared(_and_done(row.before), _and_done(row.call))
     return _and_done(row)
@@ -85,7 +85,7 @@ def _and_done(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def steps(on_cpu: SimpleNamespace, seconds: float) -> dict[str, dict[str, Timing]]:
-    """Each size, direction and clock, with every way."""
+    """All implementations at each size, in each direction, with each clock."""
     found = {}
     for size in SIZES:
         torch.compiler.reset()

@@ -1,4 +1,4 @@
-"""Handwritten digits, and the classifier that the training examples teach to read them row by row."""
+"""Handwritten digits, and the classifier that the training examples train on them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]  # it comes without types
-from sklearn.model_selection import train_test_split  # type: ignore[import-untyped]  # as above
+from sklearn.model_selection import train_test_split  # type: ignore[import-untyped]  # it comes without types
 from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ops"))
@@ -30,12 +30,12 @@ class Digits:
         return len(self.labels)
 
     def to(self, device: torch.device) -> Digits:
-        """The same on a device."""
+        """The same digits on another device."""
         return Digits(self.images.to(device), self.labels.to(device))
 
 
 def load() -> tuple[Digits, Digits]:
-    """The digits of scikit-learn, always parted the same way: four fifths to learn from, the rest to be tested on."""
+    """The digits of scikit-learn in a fixed split: four fifths to train on, the rest to test on."""
     given = load_digits()
     images = torch.tensor(given.images, dtype=torch.float32) / DARKEST
     labels = torch.tensor(given.target)
@@ -45,13 +45,13 @@ def load() -> tuple[Digits, Digits]:
 
 
 def batches(count: int, size: int, epoch: int) -> list[Tensor]:
-    """The indices of an epoch's batches, each (size), in an order of its own; what fills no batch is left out."""
+    """The indices of the batches of an epoch, each (size), in a random order; an incomplete batch is dropped."""
     order = torch.randperm(count, generator=torch.Generator().manual_seed(epoch))
     return [batch for batch in order.split(size) if len(batch) == size]
 
 
 class Classifier(nn.Module):
-    """Reads an image from top to bottom, a row for each step, and says what the last state makes of it.
+    """Reads an image from top to bottom, one row per step, and classifies the last state.
 
     Args:
         hidden_size: the size of that state.
@@ -64,7 +64,7 @@ class Classifier(nn.Module):
         self.head = nn.Linear(hidden_size, CLASSES)
 
     def forward(self, images: Tensor) -> Tensor:
-        """What speaks for each digit, (B, 10), in images (B, 8, 8)."""
+        """The logits of the digits, (B, 10), for images (B, 8, 8)."""
         _, (last, _) = self.reader(images)
         logits: Tensor = self.head(last[-1])
         return logits

@@ -1,4 +1,4 @@
-"""Weights that nobody has to fetch: drawn from a seed, with batch norms that fit the pictures to come."""
+"""Draws the weights of a model from a seed, without a download, and calibrates its batch norms on images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def seed(model: nn.Module, pictures: Tensor) -> None:
         elif isinstance(module, nn.BatchNorm2d):
             norms.append((module, module.momentum))
             module.reset_parameters()
-            module.momentum = 1.0  # what it sees last is all that counts
+            module.momentum = 1.0  # only the last batch counts
     model.train()
     with torch.no_grad():
         model(pictures)

@@ -4,8 +4,8 @@ Each image of scikit-learn's digits is read row by row, as a sequence of 8 steps
 the same weights and see the same batches, epoch by epoch in turn. Under torchrun each process takes its share of every
 batch, and the gradients that DistributedDataParallel averages are compared with those of the whole batch.
 
-Exits with 1 when what it is there to show does not hold: a test accuracy of 95 %, the same losses by both kernels over
-the first 100 steps, the same gradients in several processes. How fast it is it only says.
+Exits with 1 if one of these does not hold: a test accuracy of 95 %, the same losses with both kernels over the first
+100 steps, the same gradients in several processes. Times are only printed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ GRADIENT_TOLERANCE = 1e-5  # relative to the largest gradient
 
 @dataclass(frozen=True)
 class Team:
-    """The processes that train together: one, where torchrun did not start this."""
+    """The processes that train together: one, unless torchrun started this."""
 
     rank: int
     size: int
@@ -56,7 +56,7 @@ class Team:
 
     @classmethod
     def joined(cls) -> Team:
-        """The team that the environment speaks of, once all its processes are there."""
+        """The team that the environment describes; waits for all its processes."""
         size = int(os.environ.get("WORLD_SIZE", "1"))
         rank, local = (int(os.environ.get(name, "0")) for name in ("RANK", "LOCAL_RANK"))
         if BATCH % size != 0:
@@ -70,17 +70,17 @@ class Team:
         return cls(rank, size, device)
 
     def share(self, batch: Tensor) -> Tensor:
-        """What this process takes of a batch."""
+        """This process's share of a batch."""
         return batch[self.rank :: self.size]
 
     def mean(self, numbers: Tensor) -> Tensor:
-        """The mean of what all processes have."""
+        """The mean over all processes."""
         if self.size > 1:
             dist.all_reduce(numbers)
         return numbers / self.size
 
     def largest(self, number: float) -> float:
-        """The largest of what all processes have."""
+        """The maximum over all processes."""
         numbers = torch.tensor(number, dtype=torch.float64, device=self.device)
         if self.size > 1:
             dist.all_reduce(numbers, dist.ReduceOp.MAX)
@@ -89,7 +89,7 @@ class Team:
 
 @dataclass
 class Training:
-    """One model on its way: its losses by step, and the seconds of each epoch."""
+    """The training of one model: its losses by step, and the seconds of each epoch."""
 
     team: Team
     model: Classifier
@@ -107,7 +107,7 @@ class Training:
         self._schedule = torch.optim.lr_scheduler.OneCycleLR(self._optimizer, HIGHEST_RATE, total_steps=self.steps)
 
     def epoch(self, digits: Digits, order: list[Tensor]) -> None:
-        """Learn from each batch once."""
+        """Train on each batch once."""
         losses = []
         started = time.perf_counter()
         for batch in order:
@@ -121,7 +121,7 @@ class Training:
         self.losses += self.team.mean(torch.stack(losses)).tolist()
 
     def compare_gradients(self, digits: Digits, batch: Tensor) -> None:
-        """Compare this team's gradients of a batch with those of one process that has the whole of it."""
+        """Compare this team's gradients of a batch with those of one process on the whole batch."""
         alone = copy.deepcopy(self.model)
         self._backward(self._called, digits, self.team.share(batch))
         self._backward(alone, digits, batch)
@@ -134,7 +134,7 @@ class Training:
         self._optimizer.zero_grad()
 
     def accuracy(self, digits: Digits) -> float:
-        """How many of the digits are read as what they are, from 0 to 1."""
+        """The accuracy on the digits, from 0 to 1."""
         with torch.no_grad():
             return float((self.model(digits.images).argmax(dim=1) == digits.labels).float().mean())
 
@@ -147,7 +147,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Figures:
-    """What came out, for the table and as JSON."""
+    """The results, for the table and as JSON."""
 
     device: str
     processes: int
@@ -161,7 +161,7 @@ class Figures:
 
     @classmethod
     def of(cls, trainings: dict[str, Training], tested_on: Digits) -> Figures:
-        """The figures of trainings that are done."""
+        """The results of finished trainings."""
         reference, native = trainings["reference"], trainings["native"]
         compared = list(zip(reference.losses, native.losses, strict=True))[:COMPARED_STEPS]
         return cls(
@@ -177,7 +177,7 @@ class Figures:
         )
 
     def failures(self) -> list[str]:
-        """What should hold and does not."""
+        """The conditions that do not hold."""
         found = [
             f"the test accuracy by {name} kernels is {percent(accuracy)}, expected {percent(LEAST_ACCURACY)} or more"
             for name, accuracy in self.accuracy.items()
@@ -198,7 +198,7 @@ class Figures:
 
 
 def train(team: Team, epochs: int) -> Figures:
-    """Train on both kinds of kernels, in turn."""
+    """Train with both kinds of kernels, in turn."""
     learnt_from, tested_on = (digits.to(team.device) for digits in load())
     orders = [batches(len(learnt_from), BATCH, epoch) for epoch in range(epochs)]
     trainings = {}
@@ -211,16 +211,16 @@ def train(team: Team, epochs: int) -> Figures:
     with Progress(*columns, console=Console(stderr=True), disable=team.rank > 0) as progress:
         task = progress.add_task("", total=epochs)
         for epoch, order in enumerate(orders):
-            # Each comes first every other time: what else the machine does hits both.
+            # They take turns in going first, so that other load on the machine affects both.
             for name in sorted(trainings, reverse=epoch % 2 == 0):
                 trainings[name].epoch(learnt_from, order)
-            said = ", ".join(f"{name} {training.losses[-1]:.4f}" for name, training in trainings.items())
-            progress.update(task, advance=1, description=f"loss: {said}")
+            losses = ", ".join(f"{name} {training.losses[-1]:.4f}" for name, training in trainings.items())
+            progress.update(task, advance=1, description=f"loss: {losses}")
     return Figures.of(trainings, tested_on)
 
 
 def table_of(figures: Figures) -> Table:
-    """The table that it ends with."""
+    """The table of results."""
     processes = "one process" if figures.processes == 1 else f"{figures.processes} processes"
     table = Table(title=f"Handwritten digits, row by row: {processes} on {figures.device}")
     table.add_column("")
@@ -239,7 +239,7 @@ def table_of(figures: Figures) -> Table:
 
 
 def plot(figures: Figures, path: Path) -> None:
-    """Draw both curves of losses into a file."""
+    """Plot both loss curves to a file."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -255,12 +255,12 @@ def plot(figures: Figures, path: Path) -> None:
 
 
 def percent(part: float) -> str:
-    """A part of one, to be read."""
+    """A number from 0 to 1 as a percentage."""
     return f"{part * 100:.1f} %"
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on."""
+    """Parse an integer of 1 or more."""
     number = int(text)
     if number < 1:
         msg = f"expected 1 or more, got {number}"
@@ -269,10 +269,10 @@ def positive(text: str) -> int:
 
 
 def writable(text: str) -> Path:
-    """A file that can be written, looked at before the long work and not after it."""
+    """Parse the path of a file that can be written, before the long training and not after it."""
     path = Path(text)
     if path.is_dir() or not path.parent.is_dir():
-        msg = f"{path} is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+        msg = f"{path} is a folder" if path.is_dir() else f"the folder {path.parent} does not exist"
         raise argparse.ArgumentTypeError(msg)
     return path
 
@@ -288,7 +288,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.plot and asked.plot.suffix not in PICTURES:
         parser.error(f"argument --plot: {asked.plot} is none of {', '.join(PICTURES)}")
-    torch.set_num_threads(1)  # a step of this size is over before threads have met
+    torch.set_num_threads(1)  # a step of this size is shorter than the synchronisation of threads
     team = Team.joined()
     figures = train(team, asked.epochs)
     if team.size > 1:

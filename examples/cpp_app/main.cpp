@@ -55,8 +55,8 @@ struct Options {
     int repeat = 0;
 };
 
-// Of what PyTorch reports, the line that says what is wrong. A stack trace follows it; what a running model reports has
-// its TorchScript source before it, with a mark at the place and indented lines after that.
+// The line of a PyTorch error that says what is wrong. A stack trace follows it; in an error of a running model, the
+// TorchScript source with a mark at the place comes before it.
 std::string reason(const std::exception& error) {
     const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
     std::string text = of_torch ? of_torch->what_without_backtrace() : error.what();
@@ -78,7 +78,7 @@ Options parse(int argc, char** argv) {
                                    {"help", no_argument, nullptr, 'h'},
                                    {}};
     Options options;
-    opterr = 0;  // one line is ours to print
+    opterr = 0;  // this program prints the one line itself
     for (int letter; (letter = getopt_long(argc, argv, "h", known, nullptr)) != -1;) {
         const std::string_view value = optarg ? optarg : "";
         if (letter == 'o') {
@@ -108,16 +108,16 @@ void must_be_a_file(const std::string& what, const std::string& path) {
     if (std::filesystem::is_directory(path)) throw Failure(missing_file, what + " " + path + " is a folder");
 }
 
-// A library built with opwright says here why PyTorch did not take its operators: null when it did.
-void must_have_registered(void* library, const std::string& path) {
+// Why PyTorch rejected the operators of a library that was built with opwright; null if it did not.
+void require_registered(void* library, const std::string& path) {
     using LoadError = const char*();
     auto* load_error = reinterpret_cast<LoadError*>(dlsym(library, "opwright_load_error"));
     const char* message = load_error ? load_error() : nullptr;
     if (message) throw Failure(operators_refused, "library " + path + " was refused: " + message);
 }
 
-// Linked libraries registered their operators before `main` began.
-void linked_libraries_must_have_registered() {
+// Linked libraries registered their operators before `main`.
+void require_linked_libraries_registered() {
     std::vector<std::string> paths;
     dl_iterate_phdr(
         [](dl_phdr_info* object, size_t, void* found) {
@@ -127,14 +127,14 @@ void linked_libraries_must_have_registered() {
         &paths);
     for (const std::string& path : paths) {
         if (path.empty()) continue;  // the program itself
-        if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD)) must_have_registered(library, path);
+        if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD)) require_registered(library, path);
     }
 }
 
 std::string library_being_opened;
 int standard_error = -1;
 
-// PyTorch and the library print of a refusal what they know, each in its own way; this program says it once.
+// PyTorch and the library both print a rejection in their own ways; this program prints it once.
 void hide_stderr() {
     standard_error = dup(STDERR_FILENO);
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -147,8 +147,8 @@ void show_stderr() {
     close(standard_error);
 }
 
-// PyTorch's own TORCH_LIBRARY throws where it finds its namespace taken. The exception comes out of dlopen, half way
-// through which there is nothing to go on with.
+// PyTorch's TORCH_LIBRARY throws if its namespace is taken. The exception passes through dlopen, after which the
+// process cannot continue.
 [[noreturn]] void refuse_library_being_opened() {
     show_stderr();
     std::string message = "it ended this program";
@@ -165,15 +165,15 @@ void show_stderr() {
 
 void open_library(const std::string& path) {
     must_be_a_file("library", path);
-    // The C library declares dlopen as a function that throws nothing, and compilers rely on it. Through a pointer that
-    // they cannot follow, `catch` works; where the C library itself lets no exception pass, C++ calls `terminate`.
+    // The C library declares dlopen as noexcept, and compilers rely on it. Through a pointer that
+    // they cannot follow, `catch` works; if the C library itself stops the exception, C++ calls `terminate`.
     void* (*volatile open)(const char*, int) = dlopen;
     const auto terminate = std::set_terminate(refuse_library_being_opened);
     library_being_opened = path;
     hide_stderr();
     void* library = nullptr;
     try {
-        // Absolute, because dlopen looks up a bare name among the libraries of the system.
+        // Absolute, because dlopen searches for a bare name in the system's library folders.
         library = open(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
     } catch (...) {
         refuse_library_being_opened();
@@ -181,7 +181,7 @@ void open_library(const std::string& path) {
     show_stderr();
     std::set_terminate(terminate);
     if (!library) throw Failure(library_does_not_load, "library " + path + " does not load: " + dlerror());
-    must_have_registered(library, path);  // and is never closed: its operators are in use until the end
+    require_registered(library, path);  // never closed: its operators are in use until the end
 }
 
 torch::jit::Module load_model(const std::string& path) {
@@ -238,7 +238,7 @@ torch::IValue run(torch::jit::Module& model, const std::vector<torch::IValue>& i
     }
 }
 
-// In milliseconds. TorchScript specialises a model during its first runs: those are left out.
+// In milliseconds, without the first runs, during which TorchScript specialises the model.
 double median_time(torch::jit::Module& model, const std::vector<torch::IValue>& inputs, int repeat) {
     constexpr int warm_up = 3;
     std::vector<double> times;
@@ -270,7 +270,7 @@ torch::IValue for_python(const torch::IValue& output) {
 
 void save(const torch::IValue& output, const std::string& path) {
     const std::vector<char> bytes = torch::jit::pickle_save(for_python(output));
-    const std::string part = path + ".part";  // renamed when whole: no half file is ever seen
+    const std::string part = path + ".part";  // renamed when complete, so that no partial file is visible
     std::ofstream file(part, std::ios::binary);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     file.close();
@@ -297,7 +297,7 @@ void print(const torch::IValue& output) {
 int main(int argc, char** argv) {
     try {
         const Options options = parse(argc, argv);
-        linked_libraries_must_have_registered();
+        require_linked_libraries_registered();
         for (const std::string& path : options.libraries) open_library(path);
         const torch::NoGradGuard no_grad;
         torch::jit::Module model = load_model(options.model);

@@ -32,17 +32,17 @@ struct Failure : std::runtime_error {
     Exit code;
 };
 
-// What to learn from, as prepare.py saves it.
+// The training data, as prepare.py saves it.
 struct Data {
     at::Tensor images;   // (N, 8, 8)
     at::Tensor labels;   // (N)
-    at::Tensor batches;  // (steps, B): the images that each step sees
+    at::Tensor batches;  // (steps, B): the images of each step
     double rate;
     double momentum;
 };
 
-// Of what PyTorch reports, the line that says what is wrong. A stack trace follows it; what a running model reports has
-// its TorchScript source before it, with a mark at the place and indented lines after that.
+// The line of a PyTorch error that says what is wrong. A stack trace follows it; in an error of a running model, the
+// TorchScript source with a mark at the place comes before it.
 std::string reason(const std::exception& error) {
     const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
     std::string text = of_torch ? of_torch->what_without_backtrace() : error.what();
@@ -97,7 +97,7 @@ void train(torch::jit::Module& model, const Data& data) {
 }
 
 void save(const torch::jit::Module& model, const std::string& path) {
-    const std::string part = path + ".part";  // renamed when whole: no half file is ever seen
+    const std::string part = path + ".part";  // renamed when complete, so that no partial file is visible
     std::error_code error;
     try {
         model.save(part);
@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
         if (argc < 3 || argc > 4) throw Failure(wrong_usage, std::string(usage));
         torch::jit::Module model = load_model(argv[1]);
         const Data data = load_data(argv[2]);
-        at::set_num_threads(1);  // a step of this size is over before threads have met
+        at::set_num_threads(1);  // a step of this size is shorter than the synchronisation of threads
         std::cout << std::setprecision(std::numeric_limits<float>::max_digits10);
         train(model, data);
         if (argc == 4) save(model, argv[3]);

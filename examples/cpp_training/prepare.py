@@ -1,4 +1,4 @@
-"""Saves what the C++ program trains and learns from, and the losses that training in Python has with both.
+"""Saves the model and the data that the C++ program trains with, and the losses of the same training in Python.
 
 Into the folder: model.pt, a classifier of handwritten digits on the native kernels of ops/lltm, scripted before its
 first step; data.pt, the digits, which of them each step sees, and the settings of SGD; losses.json, a loss per step.
@@ -24,14 +24,14 @@ MOMENTUM = 0.9
 
 
 def main() -> None:
-    """Save, and train in Python."""
+    """Save the model and the data, and train in Python."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the folder to write to, made if need be")
     parser.add_argument("--steps", type=int, default=200, metavar="N", help="how many steps to take (200)")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
 
-    torch.set_num_threads(1)  # a step of this size is over before threads have met
+    torch.set_num_threads(1)  # a step of this size is shorter than the synchronisation of threads
     digits, _ = load()
     epochs = (batches(len(digits), BATCH, epoch) for epoch in itertools.count())
     order = torch.stack(list(itertools.islice(itertools.chain.from_iterable(epochs), asked.steps)))

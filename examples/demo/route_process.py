@@ -31,7 +31,7 @@ RUNS = 50
 
 SETUP = f"""
 from setuptools import setup
-from opwright.builder.setuptools import BuildExtension, OpExtension
+from opwright.cpp_extension import BuildExtension, OpExtension
 
 setup(
     name="warp",

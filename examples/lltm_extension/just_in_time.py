@@ -38,7 +38,7 @@ BUILDS: dict[str, Callable[[], Any]] = {
 
 
 def step(cell: Callable[..., tuple[Tensor, Tensor]], arguments: list[Tensor]) -> list[Tensor]:
-    """Both results of a step, and the five gradients of a loss that each of them has a part in."""
+    """Both results of a step, and the five gradients of a loss that depends on both."""
     leaves = [argument.clone().requires_grad_() for argument in arguments]
     new_h, new_cell = cell(*leaves)
     loss = (new_h.sin() + new_cell.cos()).sum()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def plain_cell(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
-    """What the extensions compute, in plain PyTorch.
+    """The formulas of the extensions in plain PyTorch.
 
     Args:
         input: (B, I).
@@ -44,7 +44,7 @@ class LLTMFunction(Function):
 
     @staticmethod
     def forward(ctx: Any, extension: ModuleType, *tensors: Tensor) -> tuple[Tensor, Tensor]:
-        """Call the extension, and keep what its backward takes."""
+        """Call the extension, and save what its backward needs."""
         new_h, new_cell, gates, joined = extension.forward(*tensors)
         _, weights, *_ = tensors
         ctx.extension = extension
@@ -53,12 +53,12 @@ class LLTMFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, grad_h: Tensor, grad_cell: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradients that autograd asks for, and None for the others.
+        """The gradients that autograd requests, and None for the others.
 
         Raises:
             RuntimeError: they are to be differentiated again.
         """
-        # Not once_differentiable, which lets a second derivative by what was saved pass for zero.
+        # Not once_differentiable: with it, a second derivative through the saved tensors would be zero.
         if torch.is_grad_enabled():
             msg = (
                 "the gradients of an LLTM extension cannot be differentiated again, since autograd does not see what "
@@ -70,7 +70,7 @@ class LLTMFunction(Function):
 
 
 def cell_of(extension: ModuleType) -> Callable[..., tuple[Tensor, Tensor]]:
-    """The cell that an extension computes, to be called like `plain_cell`.
+    """The cell of an extension, with the signature of `plain_cell`.
 
     Args:
         extension: a module built from lltm.cpp, or from lltm_cuda.cpp and lltm_cuda_kernel.cu.
@@ -79,7 +79,7 @@ def cell_of(extension: ModuleType) -> Callable[..., tuple[Tensor, Tensor]]:
 
 
 class LLTM(nn.Module):
-    """A long-long-term-memory cell: an LSTM's without a forget gate, whose candidate goes through an ELU.
+    """A long-long-term-memory cell: an LSTM cell without a forget gate, with an ELU for the candidate.
 
     Args:
         input_features: the size I of an input.

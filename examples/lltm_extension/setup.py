@@ -1,4 +1,4 @@
-"""Builds the extensions as PyTorch's own setuptools front does: `python setup.py build_ext --inplace`."""
+"""Builds the extensions with PyTorch's setuptools classes: `python setup.py build_ext --inplace`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import torch
 from setuptools import setup
 from torch.utils.cpp_extension import CUDA_HOME, BuildExtension, CppExtension, CUDAExtension
 
-# setuptools passes the flags that Python was built with, -g among them: with it, lltm.cpp takes twice as long.
+# setuptools passes the flags that Python was built with, such as -g, with which lltm.cpp takes twice as long.
 NO_DEBUG = "-g0"
 
 extensions = [CppExtension("lltm_cpp", ["lltm.cpp"], depends=["lltm.h"], extra_compile_args=[NO_DEBUG])]
-# CUDAExtension links what a CPU build of PyTorch does not have.
+# CUDAExtension links libraries that a CPU build of PyTorch does not have.
 if torch.version.cuda is not None and CUDA_HOME is not None:
     extensions.append(
         CUDAExtension(
             "lltm_cuda",
-            # setuptools names an object file after its source: two of one name would be one file.
+            # setuptools names an object file after its source: two sources of one name would share it.
             ["lltm_cuda.cpp", "lltm_cuda_kernel.cu"],
             depends=["lltm.h", "lltm_cuda.h"],
             extra_compile_args={"cxx": [NO_DEBUG], "nvcc": []},

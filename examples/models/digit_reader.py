@@ -1,4 +1,4 @@
-"""A reader of handwritten digits over `lltm::sequence`, ready to ship: taught in the moment in which it is asked for.
+"""A classifier of handwritten digits with `lltm::sequence`, ready to ship, which is trained when it is requested.
 
 opwright ship examples/models/digit_reader.py:digit_reader --ops ops/lltm -o build/digit_reader
 
@@ -33,18 +33,18 @@ BATCH = 64
 EPOCHS = 15
 HIGHEST_RATE = 0.02
 
-# What `opwright ship` reads beside the model.
+# `opwright ship` reads this too.
 shapes = {"images": f"float32[1..64,{ROWS},{COLUMNS}]"}
 
 
 def digit_reader() -> Classifier:
-    """A classifier that was taught for a second or two, by the native kernels and always in the same order."""
+    """A classifier after a second or two of training, with the native kernels and always in the same order."""
     digits, _ = load()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = Classifier()
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # a step of this size is over before threads have met
+    torch.set_num_threads(1)  # a step of this size is shorter than the synchronisation of threads
     try:
         _teach(model, digits)
     finally:
@@ -53,7 +53,7 @@ def digit_reader() -> Classifier:
 
 
 def samples() -> Iterator[tuple[Tensor]]:
-    """Inputs of the model: digits that it was not taught, several at once and one alone."""
+    """Inputs of the model: digits of the test split, as a batch and one alone."""
     _, digits = load()
     yield (digits.images[:7],)
     yield (digits.images[7:8],)

@@ -1,4 +1,4 @@
-"""A classifier of surfaces that looks at a photograph through a warp, ready to ship: an operator and a small network.
+"""A classifier of surfaces in a warped photograph, ready to ship: an operator and a small network.
 
     opwright ship examples/models/surface.py:surface --ops ops/warp_perspective -o build/surface
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SURFACES = ("brick", "coins", "grass", "gravel", "page")
-SIDE = 64  # of the square that is looked at, in pixels
-LOOKS = 60  # at each surface, to learn it
-SCORE = 5.0  # for the right surface; minus as much for each other
+SIDE = 64  # of the square that is classified, in pixels
+LOOKS = 60  # training images of each surface
+SCORE = 5.0  # the target for the right surface; -5.0 for the others
 
-# What `opwright ship` reads beside the model.
+# `opwright ship` reads this too.
 shapes = {"photograph": "uint8[64..4096,64..4096,3]", "warp": "float64[3,3]"}
 
 
 class Surface(nn.Module):
-    """Rectifies a square of a photograph, and says which surface that shows."""
+    """Rectifies a square of a photograph, and classifies its surface."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.side = SIDE  # TorchScript reads no global
+        self.side = SIDE  # TorchScript does not read globals
         layers: list[nn.Module] = []
         for channels_in, channels in ((3, 16), (16, 32), (32, 64)):
             layers += [
@@ -49,7 +49,7 @@ class Surface(nn.Module):
         self.head = nn.Linear(64, len(SURFACES))
 
     def forward(self, photograph: Tensor, warp: Tensor) -> Tensor:
-        """What speaks for each surface, (1, 5), in a photograph (H, W, 3), uint8.
+        """The scores of the surfaces, (1, 5), for a photograph (H, W, 3), uint8.
 
         `warp`, (3, 3), leads from the square's pixels to those of the photograph.
         """
@@ -64,7 +64,7 @@ class Surface(nn.Module):
 
 
 def surface() -> Surface:
-    """The classifier. Its convolutions are drawn from a seed; its last layer is the best one for looks at pictures."""
+    """The classifier: random convolutions from a seed, and a last layer fitted to views of the surfaces."""
     model = Surface()
     pictures = photographs()
     generator = torch.Generator().manual_seed(0)
@@ -83,12 +83,12 @@ def surface() -> Surface:
 
 
 def photographs() -> dict[str, Tensor]:
-    """The surfaces, as they come with scikit-image: each (H, W, 3), uint8."""
+    """The surfaces, from scikit-image: each (H, W, 3), uint8."""
     return {name: torch.tensor(getattr(data, name)())[:, :, None].repeat(1, 1, 3) for name in SURFACES}
 
 
 def look(photograph: Tensor, generator: torch.Generator) -> Tensor:
-    """Somewhere on a photograph, turned and slanted: a warp (3, 3), float64."""
+    """A random view of a photograph, rotated and slanted: a warp (3, 3), float64."""
     height, width, _ = photograph.shape
     across, down, turned, *slanted = (torch.rand(5, generator=generator, dtype=torch.float64) * 2 - 1).tolist()
     cosine, sine = math.cos(turned / 2), math.sin(turned / 2)
@@ -102,7 +102,7 @@ def look(photograph: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def samples() -> Iterator[tuple[Tensor, Tensor]]:
-    """Inputs of the model: each surface, as a photograph of its own size and a look at it."""
+    """Inputs of the model: a photograph of each surface, in its own size, with a view of it."""
     generator = torch.Generator().manual_seed(1)
     for photograph in photographs().values():
         yield photograph, look(photograph, generator)

@@ -1,4 +1,4 @@
-"""Makes a TorchScript file of ResNet-18, once what it holds has been compared with the model in eager PyTorch.
+"""Makes a TorchScript file of ResNet-18, after it compared the scripted model with eager PyTorch.
 
     python examples/resnet18/recipe.py build/resnet18.pt
 
@@ -19,11 +19,11 @@ from torch import Tensor, nn
 
 TOP = 5
 TOLERANCE = 1e-5  # of the largest logit
-CALLS = 3  # TorchScript watches the first calls, and then rewrites the graph
+CALLS = 3  # TorchScript profiles the first calls, and then rewrites the graph
 
 
 def compared(expected: Tensor, logits: Tensor) -> float:
-    """How far logits (N, C) lie from those that were expected, as a part of the largest.
+    """The largest difference of logits (N, C) from the expected ones, relative to the largest expected one.
 
     Raises:
         ValueError: too far, or other classes lead, or in another order.
@@ -40,7 +40,7 @@ def compared(expected: Tensor, logits: Tensor) -> float:
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
-    """Give a model the weights of a file, without executing what else might be in it."""
+    """Load the weights of a file into a model, without executing code from the file."""
     try:
         model.load_state_dict(torch.load(path, weights_only=True))
     except (OSError, RuntimeError, UnpicklingError) as error:
@@ -68,10 +68,10 @@ def main() -> None:
             except ValueError as error:
                 sys.exit(f"recipe.py: {error}")
             for scores, classes in zip(*expected.softmax(dim=1).topk(TOP), strict=True):
-                said = (
+                columns = (
                     f"{number}: {score:.1%}" for number, score in zip(classes.tolist(), scores.tolist(), strict=True)
                 )
-                print("   ".join(said))
+                print("   ".join(columns))
             print(f"scripted it differs by {difference:.1e}")
     asked.saved.write_bytes(saved)
     weights = f" --weights {asked.weights}" if asked.weights else ""

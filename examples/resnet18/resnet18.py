@@ -1,4 +1,4 @@
-"""ResNet-18 for photographs, ready to ship: the model, samples of its input, and how a picture becomes one.
+"""ResNet-18 for photographs, ready to ship: the model, sample inputs, and the preprocessing of images.
 
     opwright ship examples/resnet18/resnet18.py:resnet18 -o build/resnet18
 
@@ -31,13 +31,13 @@ CROP = 224
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
 
-# What `opwright ship` reads beside the model.
+# `opwright ship` reads this too.
 shapes = {"image": f"float32[1..16,3,{CROP},{CROP}]"}
 images = {"image": {"resize": RESIZE, "crop": (CROP, CROP), "mean": MEAN, "std": STD}}
 
 
 class Block(nn.Module):
-    """Two convolutions, and a way around them, which is a convolution itself where the shape changes."""
+    """Two convolutions and a shortcut, which is itself a convolution if the shape changes."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class ResNet18(nn.Module):
         self.fc = nn.Linear(512, CLASSES)
 
     def forward(self, image: Tensor) -> Tensor:
-        """What speaks for each class, (N, 1000), in images (N, 3, H, W) that `prepared` made."""
+        """The logits of the classes, (N, 1000), for images (N, 3, H, W) from `prepared`."""
         x = functional.relu(self.bn1(self.conv1(image)))
         x = functional.max_pool2d(x, 3, stride=2, padding=1)
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
@@ -80,7 +80,7 @@ class ResNet18(nn.Module):
 
 
 def resnet18() -> nn.Module:
-    """ResNet-18 of torchvision where that can be imported, else the one above, with weights drawn from a seed.
+    """Torchvision's ResNet-18 if it can be imported, otherwise the one above, with weights from a seed.
 
     Weights from a file take their place through `opwright ship --weights FILE`. Those of the seed were taught nothing;
     they do answer each photograph differently, and as decidedly as weights that were.
@@ -94,14 +94,14 @@ def resnet18() -> nn.Module:
 
 
 def photographs() -> dict[str, Tensor]:
-    """Photographs that come with scikit-image and scikit-learn, by their names: each (H, W, 3), uint8."""
+    """Photographs from scikit-image and scikit-learn, by name: each (H, W, 3), uint8."""
     of_image = {name: getattr(data, name)() for name in ("astronaut", "chelsea", "coffee", "retina", "rocket")}
     of_learn = {name: load_sample_image(f"{name}.jpg") for name in ("china", "flower")}
     return {name: torch.tensor(pixels) for name, pixels in (of_image | of_learn).items()}
 
 
 def prepared(picture: Tensor) -> Tensor:
-    """A picture (H, W, 3), uint8, as the network takes it: (1, 3, 224, 224), float32. `images` says the same in words.
+    """A photograph (H, W, 3), uint8, as an input of the network: (1, 3, 224, 224), float32. See `images` too.
 
     The order of the steps is the one in which a host without Python takes them, so that both have the same bits.
     """
@@ -116,7 +116,7 @@ def prepared(picture: Tensor) -> Tensor:
 
 
 def samples() -> Iterator[tuple[Tensor]]:
-    """Inputs of the model: two photographs at once, then one alone, then another two."""
+    """Inputs of the model: two photographs, then one alone, then another two."""
     image = {name: prepared(picture) for name, picture in photographs().items()}
     yield (torch.cat([image["astronaut"], image["coffee"]]),)
     yield (image["chelsea"],)
@@ -124,13 +124,13 @@ def samples() -> Iterator[tuple[Tensor]]:
 
 
 def _of_torchvision() -> nn.Module | None:
-    """The same network with torchvision's own layers: None where torchvision is not there, or is for another torch."""
+    """The same network from torchvision; None if torchvision is missing, or was built for another torch."""
     try:
         resnet = importlib.import_module("torchvision.models.resnet")
-    except (ImportError, RuntimeError):  # RuntimeError: its operators are not for this torch
+    except (ImportError, RuntimeError):  # RuntimeError: its operators were built for another torch
         return None
 
-    class Named(resnet.ResNet):  # type: ignore[misc,name-defined]  # mypy knows nothing of it
+    class Named(resnet.ResNet):  # type: ignore[misc,name-defined]  # mypy does not see torchvision
         def forward(self, image: Tensor) -> Tensor:  # torchvision calls it x
             logits: Tensor = self._forward_impl(image)
             return logits

@@ -1,4 +1,4 @@
-// Loads a TorchScript classifier, shows it noise, and prints the classes that it thinks of first: all that it takes.
+// Loads a TorchScript classifier, runs it on noise, and prints its first classes.
 
 #include <torch/script.h>
 
@@ -13,8 +13,8 @@ namespace {
 
 enum Exit { wrong_usage = 2, cannot_read = 3, cannot_run = 4, cannot_write = 5 };
 
-// Of what PyTorch reports, the line that says what is wrong. What a running model reports has its TorchScript source
-// before it, with a mark at the place and indented lines after that.
+// The line of a PyTorch error that says what is wrong. In an error of a running model, the TorchScript source with a
+// mark at the place comes before it.
 std::string reason(const std::exception& error) {
     const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
     std::string line, text = of_torch ? of_torch->what_without_backtrace() : error.what();
@@ -49,7 +49,8 @@ int main(int argc, char** argv) {
         for (int64_t i = 0; i < 5; ++i)
             std::cout << classes[0][i].item<int64_t>() << ' ' << scores[0][i].item<float>() << '\n';
     } catch (const std::exception& error) {
-        return failed(cannot_run, "model " + path + " is no classifier of images (N, 3, 224, 224): " + reason(error));
+        return failed(cannot_run,
+                      "model " + path + " is not a classifier of images (N, 3, 224, 224): " + reason(error));
     }
     return std::cout.flush() ? EXIT_SUCCESS : failed(cannot_write, "the classes cannot be written");
 }

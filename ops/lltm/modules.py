@@ -14,7 +14,6 @@ from torch._jit_internal import is_scripting  # torch.jit.is_scripting, which my
 from torch.nn import functional
 
 import opwright
-from opwright.spec import library_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +24,7 @@ _HERE = Path(__file__).resolve().parent
 
 
 class _Recurrent(nn.Module):
-    """What both modules have: parameters, and the operator that is called with them."""
+    """The base class of both modules: the parameters, and the operator."""
 
     def __init__(self, operator: str, input_size: int, hidden_size: int, *, bias: bool, native: bool) -> None:
         _check_positive(input_size, "input_size")
@@ -47,9 +46,9 @@ class _Recurrent(nn.Module):
             nn.init.zeros_(no_bias)
 
     def extra_repr(self) -> str:
-        """The sizes, and what else is not as it is by itself."""
-        left_out = [name for name, said in (("bias", self.has_bias), ("native", self.native)) if not said]
-        return ", ".join([str(self.input_size), str(self.hidden_size), *(f"{name}=False" for name in left_out)])
+        """The sizes and the arguments that are not at their defaults."""
+        disabled = [name for name, enabled in (("bias", self.has_bias), ("native", self.native)) if not enabled]
+        return ", ".join([str(self.input_size), str(self.hidden_size), *(f"{name}=False" for name in disabled)])
 
     def _add_layer(
         self, suffix: str, features: int, device: torch.device | str | int | None, dtype: torch.dtype | None
@@ -64,7 +63,7 @@ class _Recurrent(nn.Module):
             self.register_buffer(f"bias{suffix}", bias, persistent=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Operators and references are found again where the module goes to.
+        # Operators and references are looked up again where the module is loaded.
         return {name: value for name, value in self.__dict__.items() if name not in {"_operator", "_scripted"}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -127,7 +126,7 @@ class LLTMCell(_Recurrent):
             The new state and the new cell, of the same shape.
 
         Raises:
-            ValueError: a shape is not as said above.
+            ValueError: a shape is wrong.
             RuntimeError: a dtype or a device is not.
         """
         sizes = input.shape
@@ -163,10 +162,10 @@ class LLTM(_Recurrent):
     Args:
         input_size: I, the features of an input.
         hidden_size: H, the size of the state and of the cell.
-        num_layers: L; each layer but the first has the output of the one before it for its input.
+        num_layers: L; the input of each layer but the first is the output of the previous one.
         bias: whether the gates have one.
         batch_first: whether the batch comes before the steps in input and output.
-        dropout: the probability with which a number between two layers is dropped in training.
+        dropout: the probability of dropping a number between two layers in training.
         device: where the parameters are made.
         dtype: theirs; `cell` in op.py says what it may be.
         native: whether the built operator computes, which the first module that wants it opens, and builds if need
@@ -178,7 +177,7 @@ class LLTM(_Recurrent):
         bias_l0: (3 H), and so on; buffers of zeros, which no state dict holds, where there is none.
 
     Raises:
-        ValueError: a size is less than 1, or `dropout` is no probability.
+        ValueError: a size is less than 1, or `dropout` is not a probability.
         OpwrightError: the operator cannot be built or loaded; the class says which.
     """
 
@@ -200,7 +199,7 @@ class LLTM(_Recurrent):
             msg = f"dropout must be a probability, from 0 to 1, got {dropout}"
             raise ValueError(msg)
         if dropout > 0 and num_layers == 1:
-            warnings.warn("dropout is for what lies between layers, and there is one: nothing is dropped", stacklevel=2)
+            warnings.warn("dropout applies between layers, and there is only one: nothing is dropped", stacklevel=2)
         super().__init__("sequence", input_size, hidden_size, bias=bias, native=native)
         self.num_layers = num_layers
         self.batch_first = batch_first
@@ -222,12 +221,12 @@ class LLTM(_Recurrent):
 
         Returns:
             The last layer's states after each step, (T, B, H), (B, T, H) or (T, H); and each layer's state and cell
-            after the last one, each (L, B, H) or (L, H). Where there is one layer, its last state is a view of its
+            after the last one, each (L, B, H) or (L, H). With one layer, its last state is a view of its
             states.
 
         Raises:
-            ValueError: a shape is not as said above.
-            RuntimeError: a dtype or a device is not, or there is no step.
+            ValueError: a shape is wrong.
+            RuntimeError: a dtype or a device is wrong, or there is no step.
         """
         sizes = input.shape
         rank = len(sizes)
@@ -293,15 +292,15 @@ class LLTM(_Recurrent):
         return self._operator(input, weights, bias, old_h, old_cell)
 
     def extra_repr(self) -> str:
-        """The sizes, and what else is not as it is by itself."""
-        said = [super().extra_repr()]
-        said += [f"num_layers={self.num_layers}"] if self.num_layers > 1 else []
-        said += ["batch_first=True"] if self.batch_first else []
-        said += [f"dropout={self.dropout}"] if self.dropout > 0 else []
-        return ", ".join(said)
+        """The sizes and the arguments that are not at their defaults."""
+        parts = [super().extra_repr()]
+        parts += [f"num_layers={self.num_layers}"] if self.num_layers > 1 else []
+        parts += ["batch_first=True"] if self.batch_first else []
+        parts += [f"dropout={self.dropout}"] if self.dropout > 0 else []
+        return ", ".join(parts)
 
     def __prepare_scriptable__(self) -> _Recurrent:
-        # TorchScript finds no attribute by a name that is put together. A saved model, too, has these tensors once.
+        # TorchScript does not find an attribute by a computed name. A saved model still has each tensor once.
         self._scripted = [
             (getattr(self, f"weights_l{layer}"), getattr(self, f"bias_l{layer}")) for layer in range(self.num_layers)
         ]
@@ -336,4 +335,4 @@ def _open() -> None:
 
 @functools.cache
 def _described() -> Library:
-    return library_at(_HERE)
+    return opwright.library_at(_HERE)

@@ -1,8 +1,8 @@
-"""The long-long-term-memory unit: a recurrent cell like an LSTM's that never forgets, step by step and as a sequence.
+"""The long-long-term-memory (LLTM) unit: a recurrent cell without a forget gate, as one step and as a sequence.
 
-A cell makes three gates of its input and its old state: input gate and output gate are sigmoids, the candidate cell is
-an ELU. The candidate, as far as the input gate lets it, is added to the old cell; the new state is tanh of the new
-cell, as far as the output gate lets it. There is no forget gate.
+A cell computes three gates from its input and its old state: the input gate and the output gate are sigmoids, the
+candidate cell is an ELU. The candidate times the input gate is added to the old cell; the new state is tanh of the new
+cell times the output gate.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import opwright
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opwright.spec import Make
+    from opwright import Make
 
-# -Wno-psabi: gcc notes that wide vectors pass between functions; all of those are inlined.
+# -Wno-psabi: gcc warns about wide vectors as function arguments; all of these functions are inlined.
 library = opwright.Library("lltm", sources=["cpu/cell.cpp", "cpu/sequence.cpp", "cuda.cu"], cflags=["-Wno-psabi"])
 
 
 class Step(NamedTuple):
-    """What a step computes: each (B, H)."""
+    """The results of a step, each (B, H)."""
 
     new_h: Tensor
     new_cell: Tensor
@@ -40,21 +40,21 @@ class Step(NamedTuple):
 def cell(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     """One step of the unit.
 
-    With the gates (i, o, c) = weights [old_h, input] + bias, cut into three: new_cell = old_cell + elu(c) sigmoid(i),
+    With the gates (i, o, c) = weights [old_h, input] + bias, split in three: new_cell = old_cell + elu(c) sigmoid(i),
     and new_h = tanh(new_cell) sigmoid(o).
 
     Args:
-        input: (B, I), float32, float64 or bfloat16; on a GPU float16 too. Any strides, as for all.
-        weights: (3 H, H + I), of the same dtype and device, as all that follow.
+        input: (B, I), float32, float64 or bfloat16; on a GPU also float16. All arguments may have any strides.
+        weights: (3 H, H + I), with the dtype and device of `input`, like all other arguments.
         bias: (3 H).
-        old_h: (B, H), the state that the last step gave.
-        old_cell: (B, H), the cell that the last step gave.
+        old_h: (B, H), the state after the previous step.
+        old_cell: (B, H), the cell after the previous step.
 
     Returns:
-        new_h and new_cell, (B, H) both, contiguous.
+        new_h and new_cell, each (B, H), contiguous.
 
     Raises:
-        RuntimeError: an argument is not as said above.
+        RuntimeError: an argument has another shape, dtype or device.
     """
     step = _step(input, weights, bias, old_h, old_cell)
     return step.new_h.contiguous(), step.new_cell.contiguous()
@@ -68,7 +68,7 @@ def cell_with_gates(
     old_h: Tensor,
     old_cell: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What `cell` computes, and the gates: (B, 3 H), input gate, output gate and candidate cell side by side."""
+    """The results of `cell`, and the gates, (B, 3 H): input gate, output gate and candidate cell, concatenated."""
     step = _step(input, weights, bias, old_h, old_cell)
     return step.new_h.contiguous(), step.new_cell.contiguous(), torch.cat(step[2:], dim=1)
 
@@ -85,7 +85,7 @@ def cell_with_gates_backward(
     result_2: Tensor,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of a step, of those arguments that are wanted, from the new cell and the gates."""
+    """The wanted gradients of a step, from the new cell and the gates."""
     to_products, to_old_cell = _through_step(grad_0, grad_1, grad_2, result_1, result_2)
     to_joined = to_products @ weights
     found = (
@@ -100,7 +100,7 @@ def cell_with_gates_backward(
 
 @library.op
 def sequence(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
-    """The steps of a sequence, one after the other, each with the state and the cell of the one before.
+    """The steps of a sequence, each with the state and the cell of the previous step.
 
     Args:
         input: (T, B, I) with T of at least 1; dtypes and the other arguments as for `cell`.
@@ -113,7 +113,7 @@ def sequence(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_ce
         The states after each step, (T, B, H), and the cell after the last one, (B, H), contiguous.
 
     Raises:
-        RuntimeError: an argument is not as said above.
+        RuntimeError: an argument has another shape, dtype or device.
     """
     states = []
     for one in input:
@@ -130,7 +130,7 @@ def sequence_with_gates(
     old_h: Tensor,
     old_cell: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What `sequence` computes, and the cells (T, B, H) and gates (T, B, 3 H) of each step."""
+    """The results of `sequence`, and the cells (T, B, H) and gates (T, B, 3 H) of all steps."""
     steps = []
     for one in input:
         steps.append(_step(one, weights, bias, old_h, old_cell))
@@ -154,7 +154,7 @@ def sequence_with_gates_backward(
     result_3: Tensor,
     wanted: Sequence[bool],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of a sequence, of those arguments that are wanted, from its states, cells and gates."""
+    """The wanted gradients of a sequence, from its states, cells and gates."""
     steps, state = input.shape[0], old_h.shape[1]
     recurrent, of_input = weights[:, :state], weights[:, state:]
     carried_h = torch.zeros_like(old_h)
@@ -179,7 +179,7 @@ def sequence_with_gates_backward(
     return _laid_out((input, weights, old_h), found, wanted)
 
 
-# The references above loop over the steps, which would be unrolled into every graph; the results' shapes are simple.
+# The loops of the references would be unrolled into every graph, while the shapes of the results are simple.
 @sequence.fake
 def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     return input.new_empty(input.shape[0], *old_h.shape), input.new_empty(old_h.shape)
@@ -231,7 +231,7 @@ def _step(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell:
 def _through_step(
     to_new_h: Tensor | None, to_new_cell: Tensor | None, to_gates: Tensor | None, new_cell: Tensor, gates: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """From the gradients of a step's results to those of what the gates are made of, (B, 3 H), and of the old cell."""
+    """The gradients of the products before the gates, (B, 3 H), and of the old cell, from those of a step's results."""
     input_gate, output_gate, candidate = gates.chunk(3, dim=1)
     to_input, to_output, to_candidate = (0, 0, 0) if to_gates is None else to_gates.chunk(3, dim=1)
     to_cell = torch.zeros_like(new_cell) if to_new_cell is None else to_new_cell
@@ -241,7 +241,7 @@ def _through_step(
         to_output = to_output + to_new_h * squashed
     to_input = to_input + to_cell * candidate
     to_candidate = to_candidate + to_cell * input_gate
-    # Below zero the candidate is exp(x) - 1, and so its derivative is the candidate and one.
+    # Below zero the candidate is exp(x) - 1, so its derivative is the candidate plus one.
     slope = torch.where(candidate > 0, torch.ones_like(candidate), candidate + 1)
     products = (
         to_input * input_gate * (1 - input_gate),
@@ -254,19 +254,19 @@ def _through_step(
 def _laid_out(
     saved: tuple[Tensor, Tensor, Tensor], gradients: tuple[Tensor, ...], wanted: Sequence[bool]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Each gradient that is wanted, laid out in memory as its argument is where that was saved; None for the others."""
+    """Each wanted gradient, with the strides of its argument if that was saved; None for the others."""
     input, weights, old_h = saved
     rows = old_h.new_empty(old_h.shape)
     layouts = (input, weights, weights.new_empty(weights.shape[0]), old_h, rows)
     found = [
-        torch.empty_like(layout).copy_(gradient) if asked else None
-        for layout, gradient, asked in zip(layouts, gradients, wanted, strict=True)
+        torch.empty_like(layout).copy_(gradient) if is_wanted else None
+        for layout, gradient, is_wanted in zip(layouts, gradients, wanted, strict=True)
     ]
-    return tuple(found)  # type: ignore[return-value]  # None stands for an undefined tensor
+    return tuple(found)  # type: ignore[return-value]  # None is an undefined tensor
 
 
 def _given(make: Make, shape: tuple[int, ...], state: int) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The arguments of a call: input of `shape`, and weights as small as a layer begins with."""
+    """The arguments of a call: an input of `shape`, and weights as small as those of a new layer."""
     batch, features = shape[-2:]
     scale = max(state, 1) ** -0.5
     weights = make.randn(3 * state, state + features) * scale
@@ -285,14 +285,14 @@ def _(make: Make) -> Iterator[tuple[Tensor, ...]]:
     batch, features, state = make.size(9), make.size(5), make.size(8)
     yield _given(make, (3, batch, features), state)
     yield _given(make, (1, 2, 4), 7)
-    yield _given(make, (25, 2, 3), 4)  # long enough for the kernel to lay out the weights anew
+    yield _given(make, (25, 2, 3), 4)  # long enough for the kernel to repack the weights
 
 
 def _labelled(batch: int, features: int, state: int) -> str:
     return f"B {batch}, I {features}, H {state}"
 
 
-# As a first layer is trained: the weights have a gradient, the data has none.
+# As in the training of a first layer: the weights have a gradient, the data has none.
 @cell.sweep(gradients=("weights", "bias"))
 def _(make: Make) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
     for batch, features, state in ((16, 32, 128), (32, 64, 256), (64, 256, 512), (256, 512, 1024)):
@@ -307,7 +307,7 @@ def _(make: Make) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
 
 @functools.cache
 def _matrix(rows: int, columns: int, like: tuple[torch.dtype, torch.device]) -> Tensor:
-    """Some numbers for a floor: what is in fresh memory may be slow to multiply."""
+    """Numbers for a floor: uninitialised memory can hold numbers that are slow to multiply."""
     return torch.rand(rows, columns, dtype=torch.float32, device=like[1]).to(like[0])
 
 

@@ -1,4 +1,4 @@
-"""Perspective warps of images by OpenCV, bit for bit, and what they compute in plain PyTorch."""
+"""Perspective warps of images by OpenCV, with a reference in plain PyTorch that reproduces them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import opwright
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opwright.spec import Make, Sample
+    from opwright import Make, Sample
 
 library = opwright.Library("opencv", sources=["cpu.cpp"], packages=["opencv4"])
 
-# OpenCV places a pixel on a grid of 1/32 (INTER_BITS = 5) and keeps whole coordinates in 16 bits.
+# OpenCV rounds positions to 1/32 pixel (INTER_BITS = 5) and stores whole coordinates in 16 bits.
 SUBPIXELS = 32
 SHORT = torch.iinfo(torch.int16)
 INT = torch.iinfo(torch.int32)
 
-# How many pixels on each axis an interpolation looks at.
+# The number of pixels on each axis that an interpolation reads.
 TAPS = {"nearest": 1, "linear": 2, "cubic": 4, "lanczos": 8}
 BORDER_MODES = ("constant", "replicate", "reflect", "wrap", "reflect_101")
 DTYPES = (torch.uint8, torch.uint16, torch.int16, torch.float32, torch.float64)
@@ -35,7 +35,7 @@ SCALAR_CHANNELS = 4  # a cv::Scalar; cubic and Lanczos stop there too
 
 
 class Grid(NamedTuple):
-    """Where the pixels of an output lie in the image: `whole + fraction / 32`, all (N, height, width) int64."""
+    """The positions of the output's pixels in the image: `whole + fraction / 32`, all (N, height, width) int64."""
 
     x: Tensor
     y: Tensor
@@ -43,8 +43,8 @@ class Grid(NamedTuple):
     y_fraction: Tensor
 
 
-# The warp has no gradient: positions are rounded, and so are constant almost everywhere.
-# OpenCV interpolates uint8 in fixed point: one grey level.
+# The warp has no gradient: positions are rounded, so the result is constant in it almost everywhere.
+# OpenCV interpolates uint8 in fixed point, which can differ by one grey level.
 @library.op(differentiable=("image",), tolerance={torch.uint8: 1})
 def warp_perspective(
     image: Tensor,
@@ -56,7 +56,7 @@ def warp_perspective(
     border_mode: str = "constant",
     border_value: Sequence[float] | None = None,
 ) -> Tensor:
-    """Looks at an image through a homography, as `cv::warpPerspective` does.
+    """Warp an image by a homography, as `cv::warpPerspective` does.
 
     Output pixel (x, y) is the image at ((m00 x + m01 y + m02) / w, (m10 x + m11 y + m12) / w), where
     w = m20 x + m21 y + m22 and m is the inverse of `warp`, or `warp` itself with `inverse_map`. With w = 0 it is the
@@ -72,8 +72,8 @@ def warp_perspective(
         width: columns of the output, in pixels.
         interpolation: "nearest", "linear" (2 x 2 pixels), and for up to 4 channels "cubic" (4 x 4, a = -0.75) and
             "lanczos" (8 x 8).
-        inverse_map: whether `warp` leads from the output to the image, instead of from the image to the output.
-        border_mode: what is seen beside the image: "constant" (`border_value`), "replicate" (aaa|abc|ccc),
+        inverse_map: whether `warp` maps the output to the image, instead of the image to the output.
+        border_mode: the pixels outside the image: "constant" (`border_value`), "replicate" (aaa|abc|ccc),
             "reflect" (cba|abc|cba), "reflect_101" (dcb|abcd|cba) or "wrap" (abc|abc|abc).
         border_value: one number for all channels, or one for each of up to 4 channels; zeros by default.
 
@@ -81,8 +81,8 @@ def warp_perspective(
         A tensor like `image` with (H, W) replaced by (height, width), contiguous.
 
     Raises:
-        RuntimeError: an argument is not as said above. Only the native kernel looks at the numbers in `warp`; the
-            reference has to run where there are none yet.
+        RuntimeError: an argument is not valid. Only the native kernel checks the numbers in `warp`; the reference also
+            runs on fake tensors, which have none.
     """
     _check_tensors(image, warp)
     _check_options(height, width, interpolation, border_mode)
@@ -120,7 +120,7 @@ def warp_perspective(
 
 @warp_perspective.samples(dtypes=(torch.float64,))
 def _(make: Make) -> Iterator[Sample]:
-    """Photographs, then every way to look at a small picture."""
+    """Photographs, then all options on small images."""
     slanted = torch.tensor([[0.9, -0.2, 30.0], [0.1, 1.1, -20.0], [0.0005, -0.0003, 1.0]])
     yield make.call(make.photograph("astronaut"), slanted, 300, 400)
     yield make.call(make.photograph("camera"), slanted, 256, 256, "cubic", border_mode="reflect_101")
@@ -145,7 +145,7 @@ def _grid(warp: Tensor, height: int, width: int, steps: int, inverse_map: bool) 
     m = (matrix if inverse_map else _inverse(matrix)).permute(1, 2, 0)[..., None, None]
     x = torch.arange(width, dtype=torch.float64, device=warp.device)
     y = torch.arange(height, dtype=torch.float64, device=warp.device)[:, None]
-    # OpenCV adds up from the left edge of blocks of 1024 pixels; where a position lies between two steps, it shows.
+    # OpenCV adds up from the left edge of blocks of 1024 pixels, which decides the rounding of positions between steps.
     block = torch.sym_min(width, 1024 // torch.sym_min(16, height))
     left = x - x.remainder(block)
 
@@ -196,7 +196,7 @@ def _weights(interpolation: str) -> Tensor:
 
 
 def _seen_at(position: Tensor, size: int, border_mode: str) -> tuple[Tensor, Tensor]:
-    """Positions on one axis, brought inside [0, size) as `border_mode` says, and whether they show the image."""
+    """Positions on one axis, mapped into [0, size) by `border_mode`, and whether they show the image."""
     inside = (position >= 0) & (position < size)
     if border_mode == "wrap":
         return position.remainder(size), torch.ones_like(inside)
@@ -211,7 +211,7 @@ def _seen_at(position: Tensor, size: int, border_mode: str) -> tuple[Tensor, Ten
 
 
 def _border(value: Sequence[float] | None, channels: int, image: Tensor) -> Tensor:
-    """The border value of every channel as the image's dtype holds it: (C,) float64."""
+    """The border value of each channel, rounded to the image's dtype: (C,) float64."""
     numbers = [0.0] if value is None else list(value)
     _require(
         len(numbers) == 1 or len(numbers) == channels <= SCALAR_CHANNELS,
@@ -227,7 +227,7 @@ def _border(value: Sequence[float] | None, channels: int, image: Tensor) -> Tens
 
 
 def _rounded(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """Float64 values as `dtype`. OpenCV warps uint8 in fixed point, where a half goes up; else it goes to even."""
+    """Float64 values as `dtype`. OpenCV warps uint8 in fixed point, which rounds half up; otherwise half to even."""
     if dtype.is_floating_point:
         return values.to(dtype)
     whole = (values + 0.5).floor() if dtype == torch.uint8 else values.round()

@@ -2,41 +2,56 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from opwright._lazy import names_from
 from opwright.errors import (
+    BridgeError,
     BuildError,
     BundleError,
     CacheError,
     LoadError,
     OpwrightError,
+    SignatureError,
     SpecError,
     ToolchainError,
 )
-from opwright.spec import Library, Op
 
 if TYPE_CHECKING:
     from opwright.bencher.bench import bench
+    from opwright.bencher.stopping import SpreadRule
+    from opwright.bencher.timer import Prepared, Timing, measure
     from opwright.builder.cmake import cmake_prefix_path
     from opwright.builder.library import build
     from opwright.bundle.ship import ship
     from opwright.checker.check import check
     from opwright.loader.jit import load, load_inline
-    from opwright.loader.open import open
+    from opwright.loader.open import Loaded, open
+    from opwright.spec.find import library_at
+    from opwright.spec.library import Library
+    from opwright.spec.op import Op
+    from opwright.spec.samples import Make, Sample
     from opwright.toolchain.flags import include_path
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BridgeError",
     "BuildError",
     "BundleError",
     "CacheError",
     "Library",
     "LoadError",
+    "Loaded",
+    "Make",
     "Op",
     "OpwrightError",
+    "Prepared",
+    "Sample",
+    "SignatureError",
     "SpecError",
+    "SpreadRule",
+    "Timing",
     "ToolchainError",
     "__version__",
     "bench",
@@ -44,31 +59,38 @@ __all__ = [
     "check",
     "cmake_prefix_path",
     "include_path",
+    "library_at",
     "load",
     "load_inline",
+    "measure",
     "open",
     "ship",
 ]
 
-# Found when first asked for: describing operators must not cost the import of torch.
+# Imported at first use: neither an op.py nor the command line waits for what it does not use.
 _HOMES = {
+    "Library": "opwright.spec.library",
+    "Loaded": "opwright.loader.open",
+    "Make": "opwright.spec.samples",
+    "Op": "opwright.spec.op",
+    "Prepared": "opwright.bencher.timer",
+    "Sample": "opwright.spec.samples",
+    "SpreadRule": "opwright.bencher.stopping",
+    "Timing": "opwright.bencher.timer",
     "bench": "opwright.bencher.bench",
     "build": "opwright.builder.library",
     "check": "opwright.checker.check",
     "cmake_prefix_path": "opwright.builder.cmake",
     "include_path": "opwright.toolchain.flags",
+    "library_at": "opwright.spec.find",
     "load": "opwright.loader.jit",
     "load_inline": "opwright.loader.jit",
+    "measure": "opwright.bencher.timer",
     "open": "opwright.loader.open",
     "ship": "opwright.bundle.ship",
 }
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        msg = f"module 'opwright' has no attribute {name!r}"
-        raise AttributeError(msg)
-    return getattr(importlib.import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:  # a type checker would take every name for one of these
+    __getattr__ = names_from(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -1,14 +1,16 @@
 """Every exception that opwright raises, and the exit code that each one gives a shell.
 
 OpwrightError (1)
-├── SpecError (3)          op.py does not describe operators as it should
+├── SpecError (3)          op.py, or an argument that names a part of it, is not valid
 ├── ToolchainError (4)     a compiler, a header or a package is missing on this machine
 ├── BuildError (5)         a source was rejected by its compiler or by the linker
-├── LoadError (6)          a shared object could not be brought into this process
-├── CacheError (7)         the folder of finished builds cannot be used
-└── BundleError (8)        a bundle cannot be written, or is not what it says
+│   ├── SignatureError     a kernel's C++ signature differs from the schema that it implements
+│   └── BridgeError        opwright's own autograd bridge was rejected; the library is not at fault
+├── LoadError (6)          a shared object could not be loaded
+├── CacheError (7)         the build cache cannot be used
+└── BundleError (8)        a bundle cannot be written, or is not valid
 
-Exit code 2 is the shell's own: wrong usage.
+Exit code 2 means wrong usage of the command line.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from typing import ClassVar
 
 
 class OpwrightError(Exception):
-    """Something that a user can fix: the message says what was wrong, what was expected, what to do."""
+    """An error that a user can fix: its message says what was wrong, what was expected and what to do."""
 
     exit_code: ClassVar[int] = 1
 
 
 class SpecError(OpwrightError):
-    """An `op.py`, or an operator in it, does not say what opwright needs to know."""
+    """An `op.py`, or an argument that names a part of it, is not valid."""
 
     exit_code: ClassVar[int] = 3
 
@@ -38,8 +40,8 @@ class BuildError(OpwrightError):
     """A compiler or the linker rejected the sources.
 
     Attributes:
-        command: the command line that failed, ready to paste into a shell; empty if none was run.
-        output: everything that the command printed.
+        command: the command line that failed, ready to paste into a shell; empty if no command was run.
+        output: the output of the command.
     """
 
     exit_code: ClassVar[int] = 5
@@ -50,6 +52,14 @@ class BuildError(OpwrightError):
         self.output = output
 
 
+class SignatureError(BuildError):
+    """A kernel's C++ signature differs from the schema that it implements."""
+
+
+class BridgeError(BuildError):
+    """The C++ autograd bridge, a source of opwright's own, was rejected by the compiler or the linker."""
+
+
 class LoadError(OpwrightError):
     """A shared object could not be loaded, or its operators could not be registered."""
 
@@ -57,12 +67,12 @@ class LoadError(OpwrightError):
 
 
 class CacheError(OpwrightError):
-    """The folder that holds finished builds cannot be read or written."""
+    """The build cache cannot be read or written."""
 
     exit_code: ClassVar[int] = 7
 
 
 class BundleError(OpwrightError):
-    """A bundle cannot be written, or is not what it says it is."""
+    """A bundle cannot be written, or is not valid."""
 
     exit_code: ClassVar[int] = 8

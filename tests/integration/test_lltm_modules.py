@@ -207,9 +207,7 @@ def test_dropout_is_between_layers_and_in_training_alone() -> None:
     assert not torch.equal(dropped(x)[0], kept(x)[0])
     assert torch.equal(dropped(x)[1][0][0], kept(x)[1][0][0])
     assert_same(dropped.eval()(x), kept(x))
-    with pytest.warns(
-        UserWarning, match="dropout is for what lies between layers, and there is one: nothing is dropped"
-    ):
+    with pytest.warns(UserWarning, match="dropout applies between layers, and there is only one: nothing is dropped"):
         LLTM(3, 8, dropout=0.5)
 
 

@@ -45,7 +45,7 @@ def test_strings_become_operators_and_the_same_string_is_loaded_once() -> None:
 def test_a_changed_build_of_a_loaded_library_is_refused_and_the_first_goes_on() -> None:
     first = opwright.load_inline("changed", OPERATOR % (1, "changed"))
     with pytest.raises(
-        LoadError, match=r"namespace 'changed' .* is taken in this process already, by .*start a new process"
+        LoadError, match=r"namespace 'changed' .* is already taken in this process, by .*start a new process"
     ) as caught:
         opwright.load_inline("changed", OPERATOR % (2, "changed"))
     assert str(first) in str(caught.value)
@@ -54,7 +54,7 @@ def test_a_changed_build_of_a_loaded_library_is_refused_and_the_first_goes_on() 
 
 def test_a_namespace_that_python_defined_is_taken_too() -> None:
     library = torch.library.Library("taken_by_python", "DEF")
-    with pytest.raises(LoadError, match=r"'taken_by_python' .* taken in this process already, at .*test_load\.py:\d+"):
+    with pytest.raises(LoadError, match=r"'taken_by_python' .* already taken in this process, at .*test_load\.py:\d+"):
         opwright.load_inline("taken", OPERATOR % (1, "taken_by_python"))
     library._destroy()
 
@@ -96,7 +96,7 @@ def test_what_a_loader_says_is_explained(tmp_path: Path) -> None:
             is_python_module=False,
             extra_ldflags=["-Wl,--unresolved-symbols=ignore-all"],
         )
-    with pytest.raises(LoadError, match=r"Likely causes:\n  1\. it is no Python module of that name"):
+    with pytest.raises(LoadError, match=r"Likely causes:\n  1\. it is not a Python module of that name"):
         opwright.load_inline("no_module", "int f() { return 1; }\n", no_implicit_headers=True, is_python_module=True)
     text = tmp_path / "text.so"
     text.write_text("not a library")
@@ -113,7 +113,7 @@ def test_what_opwright_does_not_build_is_refused() -> None:
 
 @pytest.mark.skipif(torch.version.cuda is not None, reason="this PyTorch can load CUDA code")
 def test_cuda_code_for_a_cpu_build_of_pytorch_is_refused_before_it_is_compiled() -> None:
-    with pytest.raises(LoadError, match=r"holds CUDA code and this PyTorch \(.*\) is a CPU build"):
+    with pytest.raises(LoadError, match=r"contains CUDA code and this PyTorch \(.*\) is a CPU build"):
         opwright.load_inline("cuda_here", OPERATOR % (1, "cuda_here"), cuda_sources="__global__ void k() {}")
 
 

@@ -177,7 +177,7 @@ def test_a_torchscript_model_runs_with_its_library(probe: Probe, call: Callable[
     assert [response.error for response in done.responses] == [
         "",
         "RuntimeError: seven is",
-        "it threw something that is no std::exception",
+        "it threw something that is not a std::exception",
         "RuntimeError: \N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}",
         done.responses[4].error,
         "",
@@ -355,7 +355,7 @@ def test_outputs_without_a_gradient_give_none(call: Callable[..., ProbeRun]) -> 
         (-3.0, "", "the probe exited in request 1 with status 0"),
     ],
 )
-def test_a_request_that_ends_the_host_is_named(
+def test_a_request_that_ends_the_probe_is_named(
     probe: Probe, call: Callable[..., ProbeRun], factor: float, signal: str, error: str
 ) -> None:
     x = torch.ones(2)
@@ -437,7 +437,7 @@ def test_a_linked_library_that_is_refused_is_named_with_the_reason(
         ("identity.pt requests folder.pt", 44, r"responses folder\.pt cannot be written$"),
     ],
 )
-def test_what_keeps_the_host_from_running_is_one_line_and_an_exit_code(
+def test_what_keeps_the_probe_from_running_is_one_line_and_an_exit_code(
     probe: Probe, arguments: str, exit_code: int, message: str
 ) -> None:
     before = sorted(probe.models.rglob("*"))

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import opwright
-from opwright.bundle.read import read_manifest
+from opwright.bundle.format.read import read_manifest
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 SHIPPING = (Path(__file__).parents[2] / "docs/shipping.md").read_text()

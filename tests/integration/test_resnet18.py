@@ -134,9 +134,13 @@ def test_the_program_says_of_noise_what_python_says(followed: Recipe) -> None:
         ("build", 3, "model build cannot be read: "),
         ("cut_off.pt", 3, r"model cut_off\.pt cannot be read: .*failed finding central directory"),
         ("unheard.pt", 3, r"model unheard\.pt cannot be read: Unknown builtin op: unheard::of"),
-        ("few.pt", 4, r"model few\.pt is no classifier of images \(N, 3, 224, 224\): .*index k out of range"),
-        ("narrow.pt", 4, r"model narrow\.pt is no classifier .*shape '\[3, 5\]' is invalid for input of size 150528"),
-        ("pair.pt", 4, r"model pair\.pt is no classifier .*Expected Tensor but got Tuple"),
+        ("few.pt", 4, r"model few\.pt is not a classifier of images \(N, 3, 224, 224\): .*index k out of range"),
+        (
+            "narrow.pt",
+            4,
+            r"model narrow\.pt is not a classifier .*shape '\[3, 5\]' is invalid for input of size 150528",
+        ),
+        ("pair.pt", 4, r"model pair\.pt is not a classifier .*Expected Tensor but got Tuple"),
     ],
 )
 def test_what_fails_is_one_line_and_an_exit_code(

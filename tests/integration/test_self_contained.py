@@ -1,4 +1,4 @@
-"""A bundle that stands alone: it runs where there is nothing but the C library, and is refused where it was changed."""
+"""A self-contained bundle: it runs where there is nothing but the C library, and is refused where it was changed."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def ship(folder: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     first, *others = (folder / kind / "bundle" for kind in FORMATS)
-    for path in (path for path in (first / "runtime").rglob("*") if path.is_file()):
+    for path in (path for path in (first / "host").rglob("*") if path.is_file()):
         for other in others:
             twin = other / path.relative_to(first)
             twin.unlink()
@@ -116,8 +116,8 @@ def ship(folder: Path) -> None:
 def add_c_library(root: Path) -> None:
     """Copy what the bundle takes from the machine, and see that it is the C library."""
     bundle = root / "bundle"
-    objects = [bundle / "run", bundle / "runtime" / "bin" / "opwright-host", *(bundle / "lib").iterdir()]
-    where_it_looks = {**os.environ, "LD_LIBRARY_PATH": str(bundle / "runtime" / "lib")}
+    objects = [bundle / "run", bundle / "host" / "bin" / "opwright-host", *(bundle / "lib").iterdir()]
+    where_it_looks = {**os.environ, "LD_LIBRARY_PATH": str(bundle / "host" / "lib")}
     told = subprocess.run(
         ["/usr/bin/ldd", *objects], env=where_it_looks, check=True, capture_output=True, text=True
     ).stdout
@@ -134,9 +134,9 @@ def add_c_library(root: Path) -> None:
 @pytest.fixture(scope="session")
 def shipped(build_once: BuildOnce, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder with a root folder for each format: half a gigabyte, which goes with the last who uses it."""
-    lock = FileLock(tmp_path_factory.getbasetemp().parent / "stands_alone_users.lock")
+    lock = FileLock(tmp_path_factory.getbasetemp().parent / "self_contained_users.lock")
     with lock:
-        folder = build_once("stands_alone", ship)
+        folder = build_once("self_contained", ship)
         mark = folder / f"user_{os.getpid()}"
         mark.touch()
     yield folder
@@ -147,26 +147,28 @@ def shipped(build_once: BuildOnce, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def alone(shipped: Path) -> Iterator[Path]:
+def self_contained(shipped: Path) -> Iterator[Path]:
     """The same, for one test at a time: some break it, and fix it again."""
     with FileLock(shipped / "lock"):
         yield shipped
 
 
 @pytest.fixture
-def bare(alone: Path, change_root: list[str]) -> Bare:
+def bare(self_contained: Path, change_root: list[str]) -> Bare:
     """The bundle of TorchScript."""
-    return Bare(alone / "torchscript", change_root)
+    return Bare(self_contained / "torchscript", change_root)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_a_bundle_gives_on_a_bare_machine_what_python_gives(alone: Path, change_root: list[str], kind: str) -> None:
-    machine = Bare(alone / kind, change_root)
+def test_a_bundle_gives_on_a_bare_machine_what_python_gives(
+    self_contained: Path, change_root: list[str], kind: str
+) -> None:
+    machine = Bare(self_contained / kind, change_root)
     assert not {"proc", "tmp", "dev", "usr"} & {path.name for path in machine.root.iterdir()}
     done = machine.run("--requests", "/files/requests.jsonl")
     assert done.returncode == 0, done.stderr
     for number in range(SAMPLES):
-        expected = torch.from_numpy(np.load(alone / f"{kind}_{number}.npy"))
+        expected = torch.from_numpy(np.load(self_contained / f"{kind}_{number}.npy"))
         (found,) = np.load(machine.root / "files" / f"output_{number}.npz").values()
         # Code that was compiled once is the same code here; of PyTorch's own kernels the sums may go in another order.
         torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-5, atol=1e-5)
@@ -174,7 +176,7 @@ def test_a_bundle_gives_on_a_bare_machine_what_python_gives(alone: Path, change_
 
 def test_a_bundle_verifies_itself_on_a_bare_machine(bare: Bare) -> None:
     done = bare.run("--verify")
-    assert (done.returncode, done.stdout.partition(":")[0]) == (0, "/bundle is well"), done.stderr
+    assert (done.returncode, done.stdout.partition(":")[0]) == (0, "/bundle is OK"), done.stderr
 
 
 def mapped_at_rest(pid: int) -> str:
@@ -255,9 +257,9 @@ def test_a_bundle_that_is_whole_opens_its_own_libraries(bare: Bare) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "runtime/lib/libc10.so",
-        "runtime/lib/libstdc++.so.6",
-        "runtime/bin/opwright-host",
+        "host/lib/libc10.so",
+        "host/lib/libstdc++.so.6",
+        "host/bin/opwright-host",
         "manifest.json",
         "manifest.sha256",
     ],
@@ -273,7 +275,7 @@ def test_one_flipped_bit_is_refused_before_anything_that_may_have_changed_is_ope
 
 
 def test_a_missing_library_and_one_too_many_are_refused_before_any_is_opened(bare: Bare) -> None:
-    library, elsewhere = bare.bundle / "runtime" / "lib" / "libz.so.1", bare.root / "files" / "libz.so.1"
+    library, elsewhere = bare.bundle / "host" / "lib" / "libz.so.1", bare.root / "files" / "libz.so.1"
     library.rename(elsewhere)
     try:
         missing = opened_and_said(bare)
@@ -284,8 +286,8 @@ def test_a_missing_library_and_one_too_many_are_refused_before_any_is_opened(bar
     finally:
         elsewhere.rename(library)
     for (code, opened, said), expected, message in (
-        (missing, 24, "runtime/lib/libz.so.1 of the bundle /bundle is not there; was the bundle copied whole?"),
-        (unexpected, 25, "runtime/lib/libother.so.1 of the bundle /bundle is not in its manifest; expected nothing "),
+        (missing, 24, "host/lib/libz.so.1 of the bundle /bundle is not there; was the bundle copied whole?"),
+        (unexpected, 25, "host/lib/libother.so.1 of the bundle /bundle is not in its manifest; expected nothing "),
     ):
         assert code == expected
         assert all(map(C_LIBRARY.fullmatch, opened))

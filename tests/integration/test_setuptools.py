@@ -42,7 +42,7 @@ PyMODINIT_FUNC PyInit_%s() { return PyModule_Create(&module); }
 """
 SETUP = """
 from setuptools import Extension, setup
-from opwright.builder.setuptools import BuildExtension, OpExtension
+from opwright.cpp_extension import BuildExtension, OpExtension
 
 setup(
     name="packaged",
@@ -116,7 +116,7 @@ def test_an_error_in_a_source_ends_the_build_with_its_place(project: Path) -> No
 
 
 def test_sources_and_library_exclude_each_other() -> None:
-    from opwright.builder.setuptools import OpExtension
+    from opwright.cpp_extension import OpExtension
 
     with pytest.raises(SpecError, match=r"OpExtension\('x'\) takes either sources= or library="):
         OpExtension("x", ["a.cpp"], library="ops")

@@ -105,7 +105,7 @@ def test_two_processes_have_the_gradients_of_one_and_what_does_not_hold_is_an_ex
     ("arguments", "message"),
     [
         (("--epochs", "0"), "argument --epochs: expected 1 or more, got 0"),
-        (("--json", "nowhere/figures.json"), "argument --json: there is no folder nowhere"),
+        (("--json", "nowhere/figures.json"), "argument --json: the folder nowhere does not exist"),
         (("--plot", "."), "argument --plot: . is a folder"),
         (("--plot", "losses.gif"), "argument --plot: losses.gif is none of .png, .svg, .pdf"),
     ],

@@ -222,7 +222,9 @@ def test_a_tensor_on_another_device_is_refused(on_meta: str) -> None:
     image, warp = (
         tensor.to("meta") if on_meta == name else tensor for name, tensor in (("image", IMAGE), ("warp", EYE))
     )
-    message = "opencv::warp_perspective got tensors on several devices, cpu and meta: bring them all to one"
+    message = (
+        "opencv::warp_perspective got tensors on several devices, cpu and meta, and expects one: move them all to one"
+    )
     with pytest.raises(RuntimeError, match=message):
         loaded().ops.warp_perspective(image, warp, 2, 2)
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.main import get_command
 
-from opwright.checker.check import QUICK, RUNTIMES
 from opwright.checker.kinds import Kind
+from opwright.checker.runtime_table import RUNTIME_NAMES, RUNTIMES
 from opwright.cli.main import app
 
 ROOT = Path(__file__).parents[2]
@@ -29,9 +27,30 @@ def first_cells(heading: str, page: str = PAGE) -> list[str]:
 
 
 def test_the_page_on_runtimes_lists_every_runtime_in_order() -> None:
-    assert first_cells("# Runtimes, and what check looks at") == list(RUNTIMES)
+    assert first_cells("# Runtimes, and what check looks at") == list(RUNTIME_NAMES)
     assert f"in {COUNTS[len(RUNTIMES)]} ways" in PAGE
-    assert f"only the {COUNTS[len(QUICK)]} runtimes that compile nothing" in PAGE
+    assert f"only the {COUNTS[sum(row.quick for row in RUNTIMES)]} runtimes that compile nothing" in PAGE
+
+
+def glossary() -> dict[str, str]:
+    page = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| ([^|]+?) \| ([^|]+?) \|$", page.split("|---|---|\n")[1], flags=re.MULTILINE))
+
+
+def test_the_glossary_explains_each_term_once_in_two_sentences_at_most() -> None:
+    page = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    terms = re.findall(r"^\| ([^|]+?) \|", page.split("|---|---|\n")[1], flags=re.MULTILINE)
+    assert {"golden", "runtime", "training form"} <= set(terms)
+    assert terms == sorted(set(terms))
+    assert {term: text for term, text in glossary().items() if len(re.findall(r"\.(?= |$)", text)) > 2} == {}
+
+
+def test_every_term_of_the_glossary_is_used() -> None:
+    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name != "glossary.md"]
+    sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in {".py", ".h", ".cpp"}]
+    words = " ".join(path.read_text(encoding="utf-8") for path in (*pages, *sources)).lower().replace("_", " ")
+    used = {term for term in (*glossary(), "no such term") if re.search(rf"\b{term}", " ".join(words.split()))}
+    assert used == set(glossary())
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -53,15 +72,14 @@ def test_the_page_on_the_host_lists_every_option_of_its_program() -> None:
 
 
 def test_the_pages_on_shipping_name_every_option_of_its_verbs_and_no_other() -> None:
-    verbs: Any = get_command(app)  # a group, whose type is typer's own
-    parameters = [parameter for name in ("ship", "migrate") for parameter in verbs.commands[name].params]
+    parameters = [parameter for name in ("ship", "migrate") for parameter in app.commands[name].params]
     options = [set(parameter.opts) for parameter in parameters if parameter.opts[0].startswith("-")]
     of_the_host = set(re.findall(r"--[a-z-]+", (HOST / "program/options.cpp").read_text(encoding="utf-8")))
     pages = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("shipping.md", "migrating.md"))
     told = set(re.findall(r"(?<![\w-])(?:--[a-z][a-z-]*|-[a-z]\b)", pages))
     assert {"--format"} in options
     assert [names for names in options if not names & {*told, "--help", "--verbose"}] == []
-    assert told - set.union(*options) - of_the_host - {"--version"} == set()  # the last one is ldd's
+    assert told - set[str]().union(*options) - of_the_host - {"--version"} == set()  # the last one is ldd's
 
 
 def test_every_room_has_its_row() -> None:

@@ -18,10 +18,10 @@ PACKAGE = ROOT / "src" / "opwright"
 # The rooms, from left to right, each with those that it may import. A room that is not here does not exist.
 _TO_SPEC = {"errors"}
 _TO_TOOLCHAIN = _TO_SPEC | {"spec"}
-_TO_BUILDER = _TO_TOOLCHAIN | {"toolchain"}
+_TO_BUILDER = _TO_TOOLCHAIN | {"toolchain", "report"}
 _TO_LOADER = _TO_BUILDER | {"builder"}
 _TO_PROGRAMS = _TO_LOADER | {"loader"}
-_TO_JUDGES = _TO_PROGRAMS | {"probe", "report"}
+_TO_JUDGES = _TO_PROGRAMS | {"probe"}
 MAY_IMPORT = {
     "errors": set[str](),
     "spec": _TO_SPEC,
@@ -38,7 +38,9 @@ MAY_IMPORT = {
     "scale": _TO_JUDGES | {"host", "bundle"},
 }
 FACE = "__init__"  # opwright/__init__.py, which offers names of every room and is imported by none but cli
+MAY_IMPORT["_lazy"] = set()
 MAY_IMPORT[FACE] = set(MAY_IMPORT)
+MAY_IMPORT["cpp_extension"] = _TO_PROGRAMS | {"_lazy"}  # the other public module
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 
 STARTS_PROCESSES = {Path("toolchain/run.py"), Path("toolchain/fork_server.py"), Path("toolchain/fork_client.py")}
@@ -113,6 +115,68 @@ def layer_faults(package: Path) -> list[str]:
     return faults
 
 
+def imports_of_modules(package: Path) -> dict[str, set[str]]:
+    """Returns, for each module of a package, the modules of the package that it imports.
+
+    Every import counts: at the top, inside a function, and under TYPE_CHECKING. Those under TYPE_CHECKING fail at no
+    import, but a module that needs another one's types cannot be read, changed or tested without it either, and two
+    that need each other are one module in two files. Where a type is needed to the left of its class, a Protocol says
+    what is needed of it.
+    """
+    modules = {}
+    for path in package.rglob("*.py"):
+        parts = [package.name, *path.relative_to(package).with_suffix("").parts]
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    imported: dict[str, set[str]] = {name: set() for name in modules}
+    for name, path in modules.items():
+        for _, target in imported_names(path, package):
+            # What is imported may be a name inside a module.
+            while target and target not in modules:
+                target = target.rpartition(".")[0]  # noqa: PLW2901  the part of it that is a module
+            imported[name] |= {target} - {"", name}
+    return imported
+
+
+def cycle_faults(package: Path) -> list[str]:
+    """Returns each cycle of imports among the files and folders of a folder of a room, a folder counting as one."""
+    imported = imports_of_modules(package)
+    faults = []
+    for folder in sorted(path for path in package.rglob("*") if path.is_dir()):
+        prefix = ".".join([package.name, *folder.relative_to(package).parts])
+        graph: dict[str, set[str]] = {}
+        for name, targets in imported.items():
+            if child := child_in(prefix, name):
+                children = {child_in(prefix, target) for target in targets}
+                graph.setdefault(child, set()).update(children - {child, ""})
+        faults += [f"{folder.relative_to(package)}: {' -> '.join(cycle)}" for cycle in cycles_in(graph)]
+    return faults
+
+
+def child_in(folder: str, module: str) -> str:
+    """Returns the file or the folder inside `folder` that a module is in; an empty text where it is outside."""
+    return module.removeprefix(f"{folder}.").partition(".")[0] if module.startswith(f"{folder}.") else ""
+
+
+def cycles_in(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Returns one cycle, as a shortest way back to its first name, for each set of names that reach each other."""
+    cycles: list[list[str]] = []
+    for start in sorted(graph):
+        if any(start in cycle for cycle in cycles):
+            continue
+        ways = [[start]]
+        seen: set[str] = set()
+        for way in ways:
+            for target in sorted(graph.get(way[-1], ())):
+                if target == start:
+                    cycles.append([*way, start])
+                    ways.clear()
+                    break
+                if target not in seen:
+                    seen.add(target)
+                    ways.append([*way, target])
+    return cycles
+
+
 def process_faults(package: Path) -> list[str]:
     faults = []
     allowed = ", ".join(sorted(map(str, STARTS_PROCESSES)))
@@ -143,7 +207,11 @@ def test_a_module_imports_only_from_its_left() -> None:
     assert layer_faults(PACKAGE) == []
 
 
-def test_named_files_alone_start_processes() -> None:
+def test_no_folder_has_an_import_cycle_inside() -> None:
+    assert cycle_faults(PACKAGE) == []
+
+
+def test_only_the_named_files_start_processes() -> None:
     assert all((PACKAGE / path).is_file() for path in STARTS_PROCESSES)
     assert process_faults(PACKAGE) == []
 
@@ -197,6 +265,61 @@ def test_the_law_of_layers_finds_a_wrong_import(tmp_path: Path, where: str, sour
 )
 def test_the_law_of_layers_lets_a_right_import_pass(tmp_path: Path, where: str, source: str) -> None:
     assert layer_faults(tree(tmp_path, where, source)) == []
+
+
+SUBJECT_AND_ITS_PARTS = {
+    "checker/subject.py": "from opwright.checker import compare, variations\nfrom opwright.checker.code import f",
+    "checker/compare.py": "if TYPE_CHECKING:\n    from opwright.checker.subject import Subject",
+    "checker/code.py": "if TYPE_CHECKING:\n    from opwright.checker.subject import Subject",
+    "checker/variations.py": "if TYPE_CHECKING:\n    from opwright.checker.subject import Options",
+}
+
+
+@pytest.mark.parametrize(
+    ("sources", "cycles"),
+    [
+        (SUBJECT_AND_ITS_PARTS, ["checker: code -> subject -> code", "checker: compare -> subject -> compare"]),
+        (
+            {"spec/a.py": "import opwright.spec.b", "spec/b.py": "from .c import f", "spec/c.py": "from . import a"},
+            ["spec: a -> b -> c -> a"],
+        ),
+        (
+            {"spec/a.py": "from opwright.spec.b import f", "spec/b.py": "def f():\n    from opwright.spec import a"},
+            ["spec: a -> b -> a"],
+        ),
+        (
+            {
+                "checker/deep/a.py": "from opwright.checker.other import b",
+                "checker/other/b.py": "",
+                "checker/other/c.py": "from opwright.checker.deep import d",
+                "checker/deep/d.py": "",
+            },
+            ["checker: deep -> other -> deep"],
+        ),
+        (
+            {"checker/deep/a.py": "from . import b", "checker/deep/b.py": "from opwright.checker.deep.a import f"},
+            ["checker/deep: a -> b -> a"],
+        ),
+    ],
+)
+def test_the_law_of_cycles_finds_one(tmp_path: Path, sources: dict[str, str], cycles: list[str]) -> None:
+    for where, source in sources.items():
+        package = tree(tmp_path, where, source)
+    found = cycle_faults(package)
+    assert [cycle for cycle in cycles if cycle in found], found
+    assert found[0] == cycles[0]
+
+
+def test_the_law_of_cycles_lets_a_diamond_pass(tmp_path: Path) -> None:
+    for where, source in {
+        "spec/__init__.py": "from opwright.spec.a import f",
+        "spec/a.py": "from opwright.spec import b, c",
+        "spec/b.py": "from opwright.spec.d import f",
+        "spec/c.py": "from opwright.spec.d import f\nfrom opwright.errors import SpecError",
+        "spec/d.py": "import torch",
+    }.items():
+        package = tree(tmp_path, where, source)
+    assert cycle_faults(package) == []
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import opwright
-from opwright import errors
+from opwright import cpp_extension, errors
 
 PUBLIC = {
+    "BridgeError",
     "BuildError",
     "BundleError",
     "CacheError",
     "Library",
     "LoadError",
+    "Loaded",
+    "Make",
     "Op",
     "OpwrightError",
+    "Prepared",
+    "Sample",
+    "SignatureError",
     "SpecError",
+    "SpreadRule",
+    "Timing",
     "ToolchainError",
     "__version__",
     "bench",
@@ -26,13 +36,38 @@ PUBLIC = {
     "check",
     "cmake_prefix_path",
     "include_path",
+    "library_at",
     "load",
     "load_inline",
+    "measure",
     "open",
     "ship",
 }
 
-TORCHLESS = ["opwright", "opwright.errors", "opwright.spec", "opwright.toolchain"]
+CPP_EXTENSION = {"BuildExtension", "OpExtension", "load", "load_inline"}
+
+TORCHLESS = [
+    "opwright",
+    "opwright.cpp_extension",
+    "opwright.cpp_extension.OpExtension",
+    "opwright.Library",
+    "opwright.Make",
+    "opwright.errors",
+    "opwright.spec",
+    "opwright.toolchain",
+]
+
+# `python -m opwright.host.install`, a program.
+DOCUMENTED = {"opwright.host"}
+
+ROOT = Path(__file__).parents[2]
+# What a reader copies. Their imports from opwright are what people rely on.
+SHOWN = [
+    *(path for folder in ("docs", "examples") for path in (ROOT / folder).rglob("*.md")),
+    ROOT / "README.md",
+    *(ROOT / "src/opwright/scaffold/templates").glob("*.py.jinja"),
+    *(ROOT / "ops").rglob("*.py"),
+]
 
 
 def loads_torch(statement: str) -> bool:
@@ -52,6 +87,48 @@ def test_every_public_name_is_there(name: str) -> None:
     assert getattr(opwright, name) is not None
 
 
+def test_the_extension_module_offers_these_names_and_no_others() -> None:
+    assert set(cpp_extension.__all__) == CPP_EXTENSION
+    assert set(dir(cpp_extension)) == CPP_EXTENSION
+    for name in CPP_EXTENSION:
+        assert getattr(cpp_extension, name) is not None
+    with pytest.raises(AttributeError, match=r"module 'opwright\.cpp_extension' has no attribute 'CppExtension'"):
+        getattr(cpp_extension, "CppExtension")  # noqa: B009  mypy knows that it is not there
+
+
+def private_uses(text: str) -> list[str]:
+    """What a text takes from opwright beside its public names."""
+    imported = re.findall(r"^ *from (opwright[\w.]*) import ([\w, ]+)", text, flags=re.MULTILINE)
+    used = [(module, name.strip()) for module, names in imported for name in names.split(",")]
+    used += [
+        (module, name)
+        for module, name in re.findall(
+            r"(?<![\w./\"-])(opwright(?:\.cpp_extension)?)\.([A-Za-z]\w*)(?=[(\])., :])", text
+        )
+        if name != "cpp_extension"
+    ]
+    public = {"opwright": PUBLIC, "opwright.cpp_extension": CPP_EXTENSION}
+    return [f"{module}.{name}" for module, name in used if name not in public.get(module, ())]
+
+
+@pytest.mark.parametrize("path", SHOWN, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_readers_copy_uses_public_names_alone(path: Path) -> None:
+    assert set(private_uses(path.read_text(encoding="utf-8"))) <= DOCUMENTED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from opwright.bencher.timer import measure",
+        "from opwright import Library, Libary",
+        "def _(make: opwright.spec.Make) -> None:",
+        "x = opwright.cpp_extension.CppExtension(1)",
+    ],
+)
+def test_the_law_of_public_names_finds_a_private_one(text: str) -> None:
+    assert private_uses(text)
+
+
 def test_every_error_is_public() -> None:
     tree = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
     assert tree == {name for name in PUBLIC if name.endswith("Error")}
@@ -59,12 +136,13 @@ def test_every_error_is_public() -> None:
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'opne'"):
-        _ = opwright.opne
+        getattr(opwright, "opne")  # noqa: B009  mypy knows that it is not there
 
 
-@pytest.mark.parametrize("module", TORCHLESS)
-def test_describing_an_operator_does_not_cost_the_import_of_torch(module: str) -> None:
-    assert not loads_torch(f"import {module}")
+@pytest.mark.parametrize("name", TORCHLESS)
+def test_describing_an_operator_does_not_cost_the_import_of_torch(name: str) -> None:
+    module, _, last = name.rpartition(".")
+    assert not loads_torch(f"from {module} import {last}" if module else f"import {name}")
 
 
 def test_the_proof_that_torch_is_absent_sees_it_where_it_is() -> None:

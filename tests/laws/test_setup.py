@@ -30,7 +30,7 @@ def pins() -> list[Requirement]:
 def asked_for() -> set[str]:
     """Returns the names in pyproject.toml's lists (tomllib is younger than the oldest Python served)."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    lists = re.findall(r"^(?:requires|dependencies|demo|dev) = \[(.*?)\]$", project, re.MULTILINE | re.DOTALL)
+    lists = re.findall(r"^(?:requires|dependencies|plots|demo|dev) = \[(.*?)\]$", project, re.MULTILINE | re.DOTALL)
     found: set[str] = {
         canonicalize_name(Requirement(text).name) for body in lists for text in re.findall(r'"([^"]+)"', body)
     }

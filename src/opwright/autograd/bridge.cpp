@@ -1,9 +1,9 @@
 // C++ autograd for every operator that names a native backward.
 //
 // An operator library says, as text behind `opwright_gradients()`, which operator computes the gradient of which other
-// one and what it needs of the forward call. This file, compiled once for a PyTorch, reads that of every library in the
-// process and puts one boxed kernel at the Autograd key of each such operator. It is the one place that needs PyTorch's
-// unstable C++ interface for autograd, so that operator libraries do not.
+// one and what it needs from the forward call. This file, compiled once for each PyTorch, reads that text of every
+// library in the process and registers one boxed kernel at the Autograd key of each such operator. It is the one place
+// that needs PyTorch's unstable C++ interface for autograd, so that operator libraries do not.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "argument_layout.h"
 #include "function.h"
-#include "places.h"
 #include "table.h"
 
 namespace opwright::autograd {
@@ -56,11 +56,11 @@ class AutogradKernel final : public c10::OperatorKernel {
             op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
             return;
         }
-        std::vector<Place> places;
-        if (!is_simple) places = places_in(op.schema().arguments(), *stack, base);
-        Call call{gradient_, *gradient_.forward, keys, *stack, places, FunctorchOutOfSight(tensors)};
+        std::vector<ArgumentLayout> layouts;
+        if (!is_simple) layouts = layouts_of(op.schema().arguments(), *stack, base);
+        Call call{gradient_, *gradient_.forward, keys, *stack, layouts, SuspendedFunctorch(tensors)};
         const variable_list outputs = Bridge::apply(at::TensorList(tensors), call);
-        // A training form returns more: what it keeps for its backward, which the graph has by now.
+        // A training form returns more: what it keeps for its backward, which the graph holds by now.
         torch::jit::drop(*stack, stack->size() - base - op.schema().returns().size());
         auto output = outputs.begin();
         for (std::size_t at = base; at < stack->size(); ++at) {
@@ -69,23 +69,23 @@ class AutogradKernel final : public c10::OperatorKernel {
     }
 
   private:
-    std::vector<Place> places_in(const std::vector<c10::Argument>& arguments, const Stack& stack,
-                                 std::size_t base) const {
-        std::vector<Place> places;
+    std::vector<ArgumentLayout> layouts_of(const std::vector<c10::Argument>& arguments, const Stack& stack,
+                                           std::size_t base) const {
+        std::vector<ArgumentLayout> layouts;
         for (const std::size_t index : gradient_.differentiable) {
-            Place& place = places.emplace_back(Place{is_list_of_tensors(arguments[index]), {}});
+            ArgumentLayout& layout = layouts.emplace_back(ArgumentLayout{is_list_of_tensors(arguments[index]), {}});
             for_each_tensor(stack[base + index],
-                            [&](const at::Tensor& tensor) { place.is_there.push_back(tensor.defined()); });
+                            [&](const at::Tensor& tensor) { layout.defined.push_back(tensor.defined()); });
         }
-        return places;
+        return layouts;
     }
 
-    // In forward mode the operator is what its reference is composed of, which Python has registered for that.
+    // In forward mode the operator runs as its composite reference, which Python has registered for this.
     void call_composite(Stack* stack) const {
         std::string name = gradient_.op;
         const auto composite =
             c10::Dispatcher::singleton().findSchema({composites + name.replace(name.find("::"), 2, "__"), ""});
-        // PyTorch would go on without the derivative, as if it were zero.
+        // Without this, PyTorch would continue as if the derivative were zero.
         TORCH_CHECK_NOT_IMPLEMENTED(composite.has_value(), gradient_.op,
                                     " has no forward-mode derivative in a process without Python: use reverse mode");
         composite->callBoxed(stack);
@@ -94,16 +94,16 @@ class AutogradKernel final : public c10::OperatorKernel {
     Gradient& gradient_;
 };
 
-// The registrations that hold, by the line that each was made from. Never destroyed: PyTorch may be gone by then.
+// The current registrations by the line that each was made from. Never destroyed: PyTorch may be destroyed first.
 std::map<std::string, std::unique_ptr<torch::Library>>& attached() {
     static auto* const all = new std::map<std::string, std::unique_ptr<torch::Library>>();
     return *all;
 }
 
 void attach(const std::string& line) {
-    std::unique_ptr<Gradient> gradient = read_line(line);
+    std::unique_ptr<Gradient> gradient = parse_gradient(line);
     const std::string op_name = gradient->op;
-    // A new build of a library may say something else of the same operator.
+    // A new build of a library may describe the same operator differently.
     std::erase_if(attached(), [&](const auto& entry) { return entry.first.starts_with(op_name + ' '); });
     std::unique_ptr<torch::Library>& kept = attached()[line];
     const auto op = c10::Dispatcher::singleton().findSchema({op_name, ""});
@@ -120,15 +120,15 @@ void attach(const std::string& line) {
 }  // namespace
 }  // namespace opwright::autograd
 
-// Gives autograd to the operators of every library that was loaded since the last call. Null when all is well, else one
-// line that says what is not; what else there is has its gradients even then.
+// Registers gradients for the operators of every library that was loaded since the last call. Returns null, or one line
+// that names a failure; the other operators have their gradients even then.
 extern "C" __attribute__((visibility("default"))) const char* opwright_attach_gradients() {
     using namespace opwright::autograd;
     static std::mutex mutex;
     static auto* const error = new std::string();
     const std::lock_guard lock(mutex);
     error->clear();
-    for (const std::string& line : lines_in_process()) {
+    for (const std::string& line : gradient_lines_in_process()) {
         try {
             if (!attached().contains(line)) attach(line);
         } catch (const std::exception& problem) {
@@ -138,6 +138,6 @@ extern "C" __attribute__((visibility("default"))) const char* opwright_attach_gr
     return error->empty() ? nullptr : error->c_str();
 }
 
-__attribute__((constructor)) static void attach_what_is_there() {
+__attribute__((constructor)) static void attach_on_load() {
     if (const char* error = opwright_attach_gradients()) std::fprintf(stderr, "opwright: %s\n", error);
 }

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "argument_layout.h"
 #include "functorch.h"
-#include "places.h"
 #include "table.h"
 
 namespace opwright::autograd {
@@ -22,23 +22,23 @@ using ::torch::autograd::AutogradContext;
 using ::torch::autograd::variable_list;
 using ::torch::jit::Stack;
 
-// The names under which a context keeps what is no tensor. What is saved is kept under its number in `saves`.
+// The keys under which a context keeps what is not a tensor. A saved value is kept under its index in `saves`.
 constexpr const char* gradient_key = "gradient";
-constexpr const char* places_key = "places";    // only where an argument is not one tensor that is there
-constexpr const char* results_key = "results";  // only where a result is undefined
+constexpr const char* layouts_key = "layouts";  // only if an argument is not one defined tensor
+constexpr const char* results_key = "results";  // only if a result is undefined
 
 struct Call {
     Gradient& gradient;
     const c10::OperatorHandle& op;
     c10::DispatchKeySet keys;
     Stack& stack;
-    const std::vector<Place>& places;  // empty where each argument is one tensor that is there
-    FunctorchOutOfSight functorch;
+    const std::vector<ArgumentLayout>& layouts;  // empty if each argument is one defined tensor
+    SuspendedFunctorch functorch;
 };
 
 struct Bridge : ::torch::autograd::Function<Bridge> {
     static variable_list forward(AutogradContext* context, at::TensorList, Call& call) {
-        call.functorch.end();
+        call.functorch.resume();
         const Gradient& gradient = call.gradient;
         const std::size_t results = call.op.schema().returns().size();
         const std::vector<c10::Argument>& arguments = call.op.schema().arguments();
@@ -51,8 +51,8 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         }
         {
             const at::AutoDispatchBelowADInplaceOrView guard;
-            // `apply` has switched it off. Gradients of outer transformations are recorded further down.
-            const c10::AutoGradMode grad_mode(is_in_a_transformation());
+            // `apply` has disabled it. Gradients of outer transformations are recorded below the Autograd key.
+            const c10::AutoGradMode grad_mode(is_in_functorch_transform());
             call.op.redispatchBoxed(call.keys & c10::after_autograd_keyset, &call.stack);
         }
         variable_list outputs;
@@ -65,13 +65,13 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
             if (save.is_result) saved.push_back(call.stack[base + save.index].toTensor());
         }
         if (outputs.size() < results) {
-            std::vector<bool> is_there;
-            for (std::size_t at = 0; at < results; ++at) is_there.push_back(call.stack[base + at].toTensor().defined());
-            context->saved_data[results_key] = packed({{true, is_there}});
+            std::vector<bool> defined;
+            for (std::size_t at = 0; at < results; ++at) defined.push_back(call.stack[base + at].toTensor().defined());
+            context->saved_data[results_key] = pack({{true, defined}});
         }
         context->save_for_backward(std::move(saved));
         context->saved_data[gradient_key] = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(&gradient));
-        if (!call.places.empty()) context->saved_data[places_key] = packed(call.places);
+        if (!call.layouts.empty()) context->saved_data[layouts_key] = pack(call.layouts);
         context->set_materialize_grads(false);
         return outputs;
     }
@@ -79,12 +79,13 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
     static variable_list backward(AutogradContext* context, const variable_list& incoming) {
         auto& gradient =
             *reinterpret_cast<Gradient*>(static_cast<std::intptr_t>(context->saved_data.at(gradient_key).toInt()));
-        const c10::IValue* kept = find(*context, places_key);
-        const std::vector<Place> kept_places = kept ? unpacked(kept->toIntVector()) : std::vector<Place>();
-        const std::vector<Place>& places = kept ? kept_places : gradient.simple_places;
+        const c10::IValue* kept = find(*context, layouts_key);
+        const std::vector<ArgumentLayout> kept_layouts =
+            kept ? unpack(kept->toIntVector()) : std::vector<ArgumentLayout>();
+        const std::vector<ArgumentLayout>& layouts = kept ? kept_layouts : gradient.simple_layouts;
         bool flows = false;
         for (const at::Tensor& grad : incoming) flows |= grad.defined();
-        if (!flows) return in_order({}, places, gradient);
+        if (!flows) return grads_per_tensor({}, layouts, gradient);
         const c10::OperatorHandle& op = *gradient.backward;
         const auto& parameters = op.schema().arguments();
         const variable_list saved = context->get_saved_variables();
@@ -92,19 +93,19 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         stack.reserve(parameters.size());
         push_incoming(*context, incoming, stack);
         push_saved(*context, gradient, saved, parameters, stack);
-        if (gradient.says_wanted) stack.emplace_back(wanted(*context, places));
+        if (gradient.takes_needs_grad) stack.emplace_back(needs_grad(*context, layouts));
         call(op, stack);
-        return in_order(stack, places, gradient);
+        return grads_per_tensor(stack, layouts, gradient);
     }
 
   private:
     static const c10::IValue* find(const AutogradContext& context, const std::string& key) {
-        // Mostly there is nothing but the gradient itself.
+        // Usually the context holds only the gradient itself.
         const auto found = context.saved_data.size() == 1 ? context.saved_data.end() : context.saved_data.find(key);
         return found == context.saved_data.end() ? nullptr : &found->second;
     }
 
-    // A list keeps its length in the context, and its tensors among the saved ones; a tensor is just saved.
+    // A tensor is saved as it is; a list saves its tensors and keeps its length in the context.
     static void save(AutogradContext& context, std::size_t at, const c10::Argument& argument, const c10::IValue& value,
                      variable_list& tensors) {
         if (value.isTensor()) {
@@ -117,7 +118,7 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         }
     }
 
-    // None stands for the gradient of a result that nobody used, which the operator takes for zero.
+    // None is the gradient of a result that was not used; the operator treats it as zero.
     static void push_incoming(const AutogradContext& context, const variable_list& incoming, Stack& stack) {
         const auto push = [&](const at::Tensor& grad) {
             stack.push_back(grad.defined() ? c10::IValue(grad) : c10::IValue());
@@ -128,8 +129,8 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
             return;
         }
         auto next = incoming.begin();
-        for (const bool is_there : unpacked(kept->toIntVector()).at(0).is_there)
-            push(is_there ? *next++ : at::Tensor());
+        for (const bool is_defined : unpack(kept->toIntVector()).at(0).defined)
+            push(is_defined ? *next++ : at::Tensor());
     }
 
     static void push_saved(const AutogradContext& context, const Gradient& gradient, const variable_list& saved,
@@ -160,8 +161,8 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
     }
 
     static void call(const c10::OperatorHandle& op, Stack& stack) {
-        if (c10::GradMode::is_enabled() || is_in_a_transformation()) {
-            op.callBoxed(&stack);  // the backward is to have a gradient itself
+        if (c10::GradMode::is_enabled() || is_in_functorch_transform()) {
+            op.callBoxed(&stack);  // so that the backward is differentiable itself
         } else {
             const at::AutoDispatchBelowADInplaceOrView guard;
             op.callBoxed(&stack);
@@ -175,14 +176,14 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         return list;
     }
 
-    // An argument's gradient is wanted when that of one of its tensors is.
-    static c10::List<bool> wanted(const AutogradContext& context, const std::vector<Place>& places) {
+    // An argument needs a gradient if one of its tensors does.
+    static c10::List<bool> needs_grad(const AutogradContext& context, const std::vector<ArgumentLayout>& layouts) {
         c10::List<bool> flags;
-        flags.reserve(places.size());
+        flags.reserve(layouts.size());
         std::size_t edge = 0;
-        for (const Place& place : places) {
+        for (const ArgumentLayout& layout : layouts) {
             bool any = false;
-            for (const bool there : place.is_there) any |= there && context.needs_input_grad(edge++);
+            for (const bool is_defined : layout.defined) any |= is_defined && context.needs_input_grad(edge++);
             flags.push_back(any);
         }
         return flags;
@@ -190,26 +191,27 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
 
     // The results of the backward operator as one gradient for each tensor that `apply` was given, and none for the
     // call, which was its last argument.
-    static variable_list in_order(const Stack& results, const std::vector<Place>& places, const Gradient& gradient) {
+    static variable_list grads_per_tensor(const Stack& results, const std::vector<ArgumentLayout>& layouts,
+                                          const Gradient& gradient) {
         variable_list grads;
-        grads.reserve(places.size() + 1);
-        for (std::size_t at = 0; at < places.size(); ++at) {
-            const std::vector<bool>& is_there = places[at].is_there;
+        grads.reserve(layouts.size() + 1);
+        for (std::size_t at = 0; at < layouts.size(); ++at) {
+            const std::vector<bool>& defined = layouts[at].defined;
             std::size_t element = 0;
-            if (at < results.size() && (!places[at].is_list || !results[at].toListRef().empty())) {
-                const std::size_t given = places[at].is_list ? results[at].toListRef().size() : 1;
-                TORCH_CHECK(given == is_there.size(), gradient.backward.name, " gave ", given,
+            if (at < results.size() && (!layouts[at].is_list || !results[at].toListRef().empty())) {
+                const std::size_t given = layouts[at].is_list ? results[at].toListRef().size() : 1;
+                TORCH_CHECK(given == defined.size(), gradient.backward.name, " gave ", given,
                             " gradients for argument ", gradient.differentiable[at], " of ", gradient.op,
-                            ", a list of ", is_there.size(), ": give one for each element, or an empty list for none");
+                            ", a list of ", defined.size(), ": give one for each element, or an empty list for none");
                 for_each_tensor(results[at], [&](const at::Tensor& grad) {
-                    TORCH_CHECK(grad.defined() || !places[at].is_list, gradient.backward.name,
+                    TORCH_CHECK(grad.defined() || !layouts[at].is_list, gradient.backward.name,
                                 " gave an undefined tensor in a list, which Python cannot hold: give zeros, or an "
-                                "empty list where none is wanted");
-                    if (is_there[element++]) grads.push_back(grad);
+                                "empty list where none is needed");
+                    if (defined[element++]) grads.push_back(grad);
                 });
             } else {
-                for (const bool there : is_there)
-                    if (there) grads.emplace_back();
+                for (const bool is_defined : defined)
+                    if (is_defined) grads.emplace_back();
             }
         }
         grads.emplace_back();

@@ -1,4 +1,4 @@
-// The transformations of torch.func (grad, vmap, jvp and so on), as far as a gradient has to know of them.
+// What a gradient has to know about the transformations of torch.func (grad, vmap, jvp and others).
 #pragma once
 
 #include <ATen/FuncTorchTLS.h>
@@ -12,27 +12,28 @@
 
 namespace opwright::autograd {
 
-// Whether torch.func transforms what runs now.
-inline bool is_in_a_transformation() {
+// Whether the current call runs inside a transformation of torch.func.
+inline bool is_in_functorch_transform() {
     return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
-// torch::autograd::Function refuses to run inside of the transformations of torch.func, because in general it would be
-// entered once, from outside, and not once for each transformation. The kernel below is entered by the dispatcher, as
-// PyTorch's own are. So the state of torch.func is put out of sight of that one check, and is back for the forward.
-class FunctorchOutOfSight {
+// torch::autograd::Function refuses to run inside a transformation of torch.func, because in general it would be called
+// once for all transformations instead of once for each. The bridge's kernel is called by the dispatcher, as PyTorch's
+// own kernels are, so the refusal does not apply. The thread-local state of torch.func is removed for that check only,
+// and restored before the forward runs.
+class SuspendedFunctorch {
   public:
-    explicit FunctorchOutOfSight(at::TensorList tensors) {
+    explicit SuspendedFunctorch(at::TensorList tensors) {
         if (!at::functorch::functorchTLSAccessor()) return;
-        // A view that was written to makes its place in the graph anew when it is asked, and needs the state for it.
+        // A view that was mutated recomputes its gradient edge when asked for it, and needs the state to do so.
         for (const at::Tensor& tensor : tensors) torch::autograd::impl::gradient_edge(tensor);
         state_ = std::move(at::functorch::functorchTLSAccessor());
     }
-    FunctorchOutOfSight(const FunctorchOutOfSight&) = delete;
-    FunctorchOutOfSight& operator=(const FunctorchOutOfSight&) = delete;
-    ~FunctorchOutOfSight() { end(); }
+    SuspendedFunctorch(const SuspendedFunctorch&) = delete;
+    SuspendedFunctorch& operator=(const SuspendedFunctorch&) = delete;
+    ~SuspendedFunctorch() { resume(); }
 
-    void end() {
+    void resume() {
         if (state_) at::functorch::functorchTLSAccessor() = std::move(state_);
     }
 

@@ -1,4 +1,4 @@
-// Which operator computes whose gradient: read from the operator libraries in this process.
+// Which operator computes which gradient, read from the operator libraries in this process.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -16,17 +16,17 @@
 #include <utility>
 #include <vector>
 
-#include "places.h"
+#include "argument_layout.h"
 
 namespace opwright::autograd {
 
-// What a backward operator gets of the forward call: an argument, or one of its results.
+// What a backward operator receives from the forward call: an argument or a result.
 struct Saved {
     bool is_result;
     std::size_t index;
 };
 
-// An operator by its name, looked for when it is first needed: it may be defined after what refers to it.
+// An operator by name, looked up on first use: it may be defined after the operator that refers to it.
 class Handle {
   public:
     std::string name;
@@ -42,17 +42,17 @@ class Handle {
 };
 
 // One line of `opwright_gradients()`: "mine::scale mine::scale mine::scale_backward 0,2 0,1,r0 1", that is the
-// operator, the one that is called in its place (mostly itself), the backward of that one, its differentiable
-// arguments, what it saves ("-" for nothing), and whether the backward is told what is wanted. Graphs point to it, so
-// it is never destroyed.
+// operator, the one that is called in its place (usually itself), the backward of that one, its differentiable
+// arguments, what it saves ("-" for nothing), and whether the backward receives a flag for each argument: whether it
+// needs a gradient. Graphs point to it, so it is never destroyed.
 struct Gradient {
     std::string op;
     Handle forward;
     Handle backward;
     std::vector<std::size_t> differentiable;
     std::vector<Saved> saves;
-    bool says_wanted = false;
-    std::vector<Place> simple_places;  // where each differentiable argument is one tensor that is there
+    bool takes_needs_grad = false;
+    std::vector<ArgumentLayout> simple_layouts;  // if each differentiable argument is one defined tensor
 };
 
 inline std::vector<std::string> split(const std::string& text, char by) {
@@ -62,7 +62,7 @@ inline std::vector<std::string> split(const std::string& text, char by) {
     return parts;
 }
 
-inline std::unique_ptr<Gradient> read_line(const std::string& line) {
+inline std::unique_ptr<Gradient> parse_gradient(const std::string& line) {
     auto gradient = std::make_unique<Gradient>();
     try {
         const std::vector<std::string> words = split(line, ' ');
@@ -74,19 +74,19 @@ inline std::unique_ptr<Gradient> read_line(const std::string& line) {
             const bool is_result = saved.starts_with('r');
             if (saved != "-") gradient->saves.push_back({is_result, std::stoul(saved.substr(is_result ? 1 : 0))});
         }
-        gradient->says_wanted = words.at(5) == "1";
+        gradient->takes_needs_grad = words.at(5) == "1";
         if (gradient->op.find("::") == std::string::npos) throw std::invalid_argument(gradient->op);
-    } catch (const std::logic_error&) {  // no number, or too few words
+    } catch (const std::logic_error&) {  // not a number, or too few words
         throw std::runtime_error("the gradient \"" + line + "\" cannot be read: build its library again");
     }
-    gradient->simple_places.assign(gradient->differentiable.size(), Place{false, {true}});
+    gradient->simple_layouts.assign(gradient->differentiable.size(), ArgumentLayout{false, {true}});
     return gradient;
 }
 
 using GradientsText = const char*();
 
 // The lines of `opwright_gradients()` of every shared object in this process.
-inline std::set<std::string> lines_in_process() {
+inline std::set<std::string> gradient_lines_in_process() {
     std::vector<std::string> names;
     dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* into) {

@@ -1,1 +1,1 @@
-"""Times operators: against their reference, eager and compiled, and against what no implementation can avoid."""
+"""Times operators against their reference (eager and compiled) and against their floor."""

@@ -1,4 +1,4 @@
-"""Times an operator library: every operator at every size, beside its reference and its floor."""
+"""Times an operator library: every operator at every size, next to its reference and its floor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch.utils.benchmark import set_torch_threads
 
 from opwright.bencher.cells import cells_at
-from opwright.bencher.implementations import ways_of
+from opwright.bencher.implementations import implementations_of
 from opwright.bencher.machine import machine_record
 from opwright.bencher.notes import notes_of
 from opwright.bencher.result import DIRECTIONS, Cell, Direction, Report
@@ -20,7 +20,7 @@ from opwright.builder.library import build_library
 from opwright.errors import SpecError, ToolchainError
 from opwright.loader.open import open_library
 from opwright.spec import Library, Make, library_at
-from opwright.spec.select import chosen
+from opwright.spec.select import select_names
 from opwright.toolchain.devices import DEVICES, devices_of
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 Number = TypeVar("Number", int, float)
 
 
-class _Nobody:
-    """A watcher that looks away."""
+class _NullWatcher:
+    """A watcher that ignores everything."""
 
     def start(self, sizes: int | None) -> None: ...
     def begin(self, cell: str) -> None: ...
@@ -60,32 +60,32 @@ def bench(
     verbose: bool = False,
     progress: Watcher | None = None,
 ) -> Report:
-    """Time the operators of a library beside their references, eager and compiled, and beside their floors.
+    """Time the operators of a library next to their references (eager and compiled) and their floors.
 
-    What gives wrong results, or wrong gradients, is not timed. All rows of a cell are timed in turn, round after round.
+    An implementation with wrong results or gradients is not timed. The rows of a cell are timed in turn in each round.
 
     Args:
-        library: the folder of an op.py, the file, or what it describes.
-        ops: the names of the operators; by default all but those that are a part of another one, as a backward is.
-        devices: `cpu` and `cuda`; by default the CPU, and the GPU where there is one and the library has CUDA sources.
-        threads: the numbers of threads to use on the CPU, one after the other; PyTorch's own by default.
-        dtype: the dtype of floating tensors whose author names none.
-        sizes: parts of the labels of the sizes to time; all by default.
-        directions: `forward`, `recorded` (forward while it is recorded for gradients), `backward`, `both`.
-        seconds: the time that the rounds of a cell may take, where its medians are not steady before.
-        rounds: so many rounds for each cell instead.
-        compiled: time what `torch.compile` makes of the references too.
-        seed: what the random numbers are made from.
-        verbose: print each step of the build.
-        progress: is told how far the bench is.
+        library: the folder of an op.py, the file, or the library that it describes.
+        ops: the names of the operators; by default all except those that other operators call, such as a backward.
+        devices: `cpu` and `cuda`; by default the CPU, and a GPU if there is one and the library has CUDA sources.
+        threads: the numbers of CPU threads to time with, each in turn; PyTorch's default if empty.
+        dtype: the dtype of floating-point tensors for which the sweep names none.
+        sizes: time only the sizes whose label contains one of these; all by default.
+        directions: `forward`, `recorded` (forward while autograd records it), `backward`, `both`; all by default.
+        seconds: the most time that the rounds of a cell take; they end earlier when the medians are stable.
+        rounds: a fixed number of rounds for each cell instead.
+        compiled: time the references under `torch.compile` too.
+        seed: the seed of the random inputs.
+        verbose: print each build step.
+        progress: receives the progress of the bench.
 
     Returns:
-        The report; `report.passed` says whether all that was to be timed was right.
+        The report; `report.passed` is whether everything that was requested gave correct results.
 
     Raises:
-        SpecError: op.py does not describe a library, or a name is unknown.
-        ToolchainError: a GPU is asked for, and there is none; or a compiler is missing.
-        OpwrightError: the library does not build, or does not load.
+        SpecError: op.py does not describe a library, or an argument is not valid.
+        ToolchainError: a GPU is requested and none is available, or a compiler is missing.
+        OpwrightError: the library does not build or does not load.
 
     Example:
         report = opwright.bench("ops/mine", directions=["forward"])
@@ -99,14 +99,14 @@ def bench(
         threads=_positive(threads, "threads") or [torch.get_num_threads()],
         dtype=_dtype(dtype),
         labels=list(sizes),
-        directions=chosen(directions, DIRECTIONS, "direction"),
+        directions=select_names(directions, DIRECTIONS, "direction"),
         rule=_rule(seconds, rounds),
         compiled=compiled,
         seed=seed,
     )
     artefact = build_library(described, verbose=verbose) if described.sources else None
     open_library(described, built=artefact.path if artefact else None)
-    cells = tuple(_cells(plan, progress or _Nobody()))
+    cells = tuple(_cells(plan, progress or _NullWatcher()))
     left_out = [] if ops else [op for op in described.ops.values() if is_part_of_another(op)]
     return Report(
         namespace=described.namespace,
@@ -123,7 +123,7 @@ def bench(
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is to be timed, and how; as the arguments of `bench`."""
+    """What to time and how: the checked arguments of `bench`."""
 
     ops: list[Op]
     devices: list[str]
@@ -135,83 +135,83 @@ class _Plan:
     compiled: bool
     seed: int
 
-    def places(self) -> Iterator[tuple[Op, str, int]]:
-        """Every operator, device and number of threads; on the GPU, threads change nothing."""
+    def configurations(self) -> Iterator[tuple[Op, str, int]]:
+        """Every combination of operator, device and number of threads; on a GPU, only the first number of threads."""
         for op in self.ops:
             for device in self.devices:
                 for threads in self.threads if device == "cpu" else self.threads[:1]:
                     yield op, device, threads
 
     def wants(self, label: str) -> bool:
-        """Whether the size of that label is to be timed."""
+        """Whether to time the size with this label."""
         return not self.labels or any(part in label for part in self.labels)
 
     def make(self, device: str) -> Make:
-        """What makes the arguments."""
+        """The `Make` that creates the arguments on `device`."""
         return Make(seed=self.seed, dtype=self.dtype, device=device)
 
 
 def _cells(plan: _Plan, watcher: Watcher) -> Iterator[Cell]:
-    """Every cell, timed.
+    """Time every cell of the plan.
 
     Raises:
-        SpecError: no size has the label that is asked for.
+        SpecError: no size has a requested label.
     """
     watcher.start(_count(plan))
     labels: dict[str, None] = {}
-    for op, device, threads in plan.places():
+    for op, device, threads in plan.configurations():
         with set_torch_threads(threads):
             for size in op.sizes(plan.make(device)):
                 labels[size.label] = None
                 if plan.wants(size.label):
                     subject = Subject(op, size, device, plan.seed)
                     yield from cells_at(
-                        subject, ways_of(op, compiled=plan.compiled), plan.directions, plan.rule, watcher
+                        subject, implementations_of(op, compiled=plan.compiled), plan.directions, plan.rule, watcher
                     )
                     watcher.end_size()
     if not any(map(plan.wants, labels)):
-        asked = " or ".join(map(repr, plan.labels))
-        msg = f"no size has {asked} in its label: there are {', '.join(labels)}"
+        requested = " or ".join(map(repr, plan.labels))
+        msg = f"no size has {requested} in its label: expected part of one of {', '.join(labels)}"
         raise SpecError(msg)
 
 
 def _count(plan: _Plan) -> int | None:
-    """How many sizes there are. They are made without their numbers, which not every author's sweep can do."""
+    """The number of sizes, or None if unknown: the sweep runs on the meta device, which not every sweep supports."""
     try:
-        return sum(plan.wants(size.label) for op, _, _ in plan.places() for size in op.sizes(plan.make("meta")))
+        return sum(plan.wants(size.label) for op, _, _ in plan.configurations() for size in op.sizes(plan.make("meta")))
     except Exception:
         return None
 
 
 def is_part_of_another(op: Op) -> bool:
-    """Whether an operator is called by another one, with which it is timed: its backward, or its training form."""
+    """Whether the operator is the backward or the training form of another one, and is timed as part of it."""
     return any(
         (other.gradient is not None and other.gradient.op is op) or other.training_form is op
         for other in op.library.ops.values()
     )
 
 
-def _ops(library: Library, asked: Sequence[str]) -> list[Op]:
+def _ops(library: Library, requested: Sequence[str]) -> list[Op]:
     if not library.ops:
         msg = f"library {library.namespace!r} describes no operators: decorate a function in op.py with @library.op"
         raise SpecError(msg)
-    names = chosen(asked, list(library.ops), "operator", f"{library.namespace}::")
-    return [library.ops[name] for name in names if asked or not is_part_of_another(library.ops[name])]
+    names = select_names(requested, list(library.ops), "operator", f"{library.namespace}::")
+    return [library.ops[name] for name in names if requested or not is_part_of_another(library.ops[name])]
 
 
-def _devices(library: Library, asked: Sequence[str]) -> list[str]:
-    devices = chosen(asked, DEVICES, "device") if asked else devices_of(library)
+def _devices(library: Library, requested: Sequence[str]) -> list[str]:
+    devices = select_names(requested, DEVICES, "device") if requested else devices_of(library)
     if "cuda" in devices and not torch.cuda.is_available():
-        why = "it is a CPU build" if torch.version.cuda is None else "the driver shows none"
-        msg = f"no GPU that this PyTorch can use: {why}. Leave out --device cuda, or bench on a machine that has one"
+        why = "it is a CPU build" if torch.version.cuda is None else "the driver reports none"
+        msg = f"this PyTorch has no GPU to use: {why}. Leave out --device cuda, or bench on a machine with a GPU"
         raise ToolchainError(msg)
     return devices
 
 
-def _dtype(asked: str | torch.dtype) -> torch.dtype:
-    dtype: Any = getattr(torch, asked, None) if isinstance(asked, str) else asked
+def _dtype(requested: str | torch.dtype) -> torch.dtype:
+    dtype: Any = getattr(torch, requested, None) if isinstance(requested, str) else requested
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        msg = f"{asked!r} is no floating dtype: expected one such as float32, bfloat16, float16 or float64"
+        msg = f"{requested!r} is not a floating-point dtype: expected float32, bfloat16, float16 or float64"
         raise SpecError(msg)
     return dtype
 
@@ -222,9 +222,9 @@ def _rule(seconds: float, rounds: int | None) -> StoppingRule:
     return SpreadRule(seconds=_positive([seconds], "seconds")[0])
 
 
-def _positive(given: Sequence[Number], what: str) -> list[Number]:
-    for number in given:
+def _positive(numbers: Sequence[Number], what: str) -> list[Number]:
+    for number in numbers:
         if number <= 0:
             msg = f"{what} must be positive, got {number}"
             raise SpecError(msg)
-    return list(given)
+    return list(numbers)

@@ -17,36 +17,40 @@ if TYPE_CHECKING:
 
     from opwright.bencher.result import Direction, RowName
     from opwright.bencher.stopping import StoppingRule
-    from opwright.bencher.subject import Subject, Way
+    from opwright.bencher.subject import Implementation, Subject
     from opwright.bencher.timer import Row as TimedRow
 
 
 class Watcher(Protocol):
-    """Is told how far a bench is."""
+    """Receives the progress of a bench."""
 
     def start(self, sizes: int | None) -> None:
-        """So many sizes there are, over all operators, devices and numbers of threads; None where nobody knows."""
+        """The bench starts; `sizes` counts over all operators, devices and numbers of threads, None if unknown."""
 
     def begin(self, cell: str) -> None:
-        """A cell begins."""
+        """A cell starts."""
 
     def round(self) -> None:
-        """A round of the cell is over. The clock does not run meanwhile."""
+        """A round of the cell ended. This call is not timed."""
 
     def end(self, cell: Cell) -> None:
-        """A cell is done."""
+        """A cell ended."""
 
     def end_size(self) -> None:
-        """All cells of a size are done."""
+        """All cells of a size ended."""
 
 
 def cells_at(
-    subject: Subject, ways: dict[RowName, Way], wanted: Collection[Direction], rule: StoppingRule, watcher: Watcher
+    subject: Subject,
+    implementations: dict[RowName, Implementation],
+    requested: Collection[Direction],
+    rule: StoppingRule,
+    watcher: Watcher,
 ) -> Iterator[Cell]:
-    """Verify the ways to compute an operator, and time them in each direction that it has."""
-    verified = Verified(subject, ways)
+    """Verify the implementations of an operator, and time them in each direction that the operator has."""
+    verified = Verified(subject, implementations)
     for direction in _directions(subject):
-        if direction in wanted:
+        if direction in requested:
             watcher.begin(f"{subject.op.name}, {subject.label}: {direction}")
             cell = _cell(subject, verified, direction, rule, watcher.round)
             watcher.end(cell)
@@ -54,8 +58,8 @@ def cells_at(
 
 
 def _directions(subject: Subject) -> tuple[Direction, ...]:
-    """Those that the operator has at this size."""
-    if subject.expected.refusal or not subject.gradients.are_there:
+    """The directions that the operator has at this size."""
+    if subject.expected.refusal or not subject.gradients.exist:
         return ("forward",)
     return DIRECTIONS
 
@@ -65,11 +69,11 @@ def _cell(
 ) -> Cell:
     rows: dict[RowName, Row] = {}
     timed: dict[RowName, TimedRow] = {}
-    for name, way in verified.ways.items():
+    for name, implementation in verified.implementations.items():
         if refusal := verified.refusal(name, direction):
             rows[name] = refusal
         else:
-            timed[name] = subject.row(way, direction)
+            timed[name] = subject.row(implementation, direction)
     floor = ""
     with torch.set_grad_enabled(direction != "forward"):
         if timed:
@@ -89,5 +93,5 @@ def _cell(
         direction=direction,
         bytes=bytes_of(subject, direction) if timed else 0,
         floor=floor,
-        rows=tuple(rows[name] for name in (*verified.ways, "floor") if name in rows),
+        rows=tuple(rows[name] for name in (*verified.implementations, "floor") if name in rows),
     )

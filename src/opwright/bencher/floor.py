@@ -1,4 +1,4 @@
-"""What no implementation can avoid: what an author says, or to move the bytes that have to be moved."""
+"""The floor of an operator: work that no implementation can avoid, from op.py or a copy of the bytes to move."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from opwright.report.format import of_bytes
+from opwright.report.format import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ _PARTS: dict[Direction, tuple[FloorDirection, ...]] = {
 
 
 def floor_of(subject: Subject, direction: Direction) -> tuple[str, Callable[[], Any]]:
-    """What the floor of a direction does, in words, and a call that does it."""
+    """The description of the floor of a direction, and a call that runs it."""
     parts = [_part(subject, part) for part in _PARTS[direction]]
     words = " and ".join(dict.fromkeys(words for words, _ in parts))
     calls = [call for _, call in parts]
@@ -42,7 +42,7 @@ def floor_of(subject: Subject, direction: Direction) -> tuple[str, Callable[[], 
 
 
 def bytes_of(subject: Subject, direction: Direction) -> int:
-    """How many bytes a direction has to read and write."""
+    """The number of bytes that a direction has to read and write."""
     return sum(_bytes(subject, part) for part in _PARTS[direction])
 
 
@@ -50,13 +50,13 @@ def _part(subject: Subject, part: FloorDirection) -> tuple[str, Callable[[], Any
     floor = subject.op.floors.get(part)
     if floor is None:
         count = _bytes(subject, part)
-        return f"a copy that moves {of_bytes(count)}", _copy(count, subject.device)
+        return f"a copy that moves {format_bytes(count)}", _copy(count, subject.device)
     positional, keywords = subject.op.spread(subject.arguments)
     return floor.what, functools.partial(floor.function, *positional, **keywords)
 
 
 def _bytes(subject: Subject, part: FloorDirection) -> int:
-    """Each tensor once: what is read and what is written, whatever lies between."""
+    """The bytes of all tensors that are read or written, each counted once, without intermediate results."""
     read: Sequence[Tensor]
     written: Sequence[Tensor]
     if part == "forward":
@@ -68,9 +68,9 @@ def _bytes(subject: Subject, part: FloorDirection) -> int:
 
 
 def _copy(count: int, device: str) -> Callable[[], Any]:
-    """A copy that reads one half of so many bytes and writes the other: at small sizes, from cache to cache.
+    """A copy that reads half of `count` bytes and writes the other half; at small sizes it stays within the cache.
 
-    It is timed in the rounds of the other rows: bytes over the bandwidth that the machine has there and then.
+    It is timed in the same rounds as the other rows, and so with the memory bandwidth that they have.
     """
     half = max(1, count // 2)
     source, target = (torch.ones(half, dtype=torch.uint8, device=device) for _ in range(2))

@@ -1,4 +1,4 @@
-"""The ways to compute an operator: its reference as it stands, the same compiled, and the operator itself."""
+"""The implementations of an operator: its reference in eager mode, its reference compiled, and the operator itself."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
     from opwright.bencher.result import Direction, RowName
-    from opwright.bencher.subject import Subject, Way
+    from opwright.bencher.subject import Implementation, Subject
     from opwright.spec import Op
 
-# What may raise without a fault of the operator: a compiler, and a reference that autograd cannot follow.
-_NO_FAULT: dict[RowName, str] = {"compiled": "it cannot be compiled: ", "reference": "it gives no gradient: "}
+# These may raise without a fault of the operator; the row is then skipped, with this reason.
+_NO_FAULT: dict[RowName, str] = {"compiled": "it cannot be compiled: ", "reference": "it has no gradient: "}
 
 
-def ways_of(op: Op, *, compiled: bool) -> dict[RowName, Way]:
-    """The ways, by the names of their rows.
+def implementations_of(op: Op, *, compiled: bool) -> dict[RowName, Implementation]:
+    """The implementations, by the names of their rows.
 
-    What was compiled for another size, or for another number of threads, is forgotten: each gets a graph of its own.
+    Graphs that were compiled for another size or number of threads are discarded, so that each has its own.
     """
-    found: dict[RowName, Way] = {"reference": op.reference}
+    found: dict[RowName, Implementation] = {"reference": op.reference}
     if compiled:
         torch.compiler.reset()
         found["compiled"] = torch.compile(
@@ -35,37 +35,37 @@ def ways_of(op: Op, *, compiled: bool) -> dict[RowName, Way]:
 
 
 class Verified:
-    """The ways of one subject, each looked at once before it is timed.
+    """The implementations of one subject, each verified once before it is timed.
 
     Attributes:
-        ways: the ways, by the names of their rows.
+        implementations: the implementations, by the names of their rows.
     """
 
-    def __init__(self, subject: Subject, ways: dict[RowName, Way]) -> None:
-        self.ways = ways
+    def __init__(self, subject: Subject, implementations: dict[RowName, Implementation]) -> None:
+        self.implementations = implementations
         self._subject = subject
         self._refusals: dict[tuple[RowName, bool], Row | None] = {}
 
     def refusal(self, name: RowName, direction: Direction) -> Row | None:
-        """The row that says why a way is not timed in a direction; None where it is right."""
+        """The row with the reason why an implementation is not timed in a direction; None if it is correct."""
         recorded = direction != "forward"
         if (name, recorded) not in self._refusals:
-            self._refusals[name, recorded] = self._look(name, recorded=recorded)
+            self._refusals[name, recorded] = self._verify(name, recorded=recorded)
         return self._refusals[name, recorded]
 
-    def _look(self, name: RowName, *, recorded: bool) -> Row | None:
+    def _verify(self, name: RowName, *, recorded: bool) -> Row | None:
         refused = self._subject.expected.refusal
         if refused:
-            said = f"the reference does not take this size: {refused}"
-            return Row(name, "raises" if name == "reference" else "left out", reason=said)
+            reason = f"the reference rejects this size: {refused}"
+            return Row(name, "raises" if name == "reference" else "skipped", reason=reason)
         if name == "reference" and not recorded:
-            return None  # it is what the others are compared with
+            return None  # the others are compared with it
         if recorded and name != "reference" and self.refusal("reference", "backward"):
-            return Row(name, "left out", reason="the reference gives no gradient to compare with")
-        look = verify.gradient_fault if recorded else verify.result_fault
+            return Row(name, "skipped", reason="the reference has no gradient to compare with")
+        find_fault = verify.gradient_fault if recorded else verify.result_fault
         try:
-            fault = look(self._subject, self.ways[name])
+            fault = find_fault(self._subject, self.implementations[name])
         except Exception as error:
             excuse = _NO_FAULT.get(name, "")
-            return Row(name, "left out" if excuse else "raises", reason=excuse + first_line(error))
+            return Row(name, "skipped" if excuse else "raises", reason=excuse + first_line(error))
         return Row(name, "wrong", reason=fault) if fault else None

@@ -1,4 +1,4 @@
-"""What times depend on beside the code: the machine, and the PyTorch on it."""
+"""The machine and the PyTorch that a bench ran on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 from opwright.toolchain.machine import Machine, this_machine
 
-# What changes the number of threads, or where they run, behind PyTorch's back.
+# These change the number of threads or where they run, and PyTorch's settings do not show it.
 _VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY", "GOMP_CPU_AFFINITY")
 _DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -39,18 +39,18 @@ class Gpu:
 
 @dataclass(frozen=True)
 class MachineRecord:
-    """A machine, and the PyTorch on it.
+    """A machine and its PyTorch.
 
     Attributes:
         machine: the processor, its memory, Python.
         gpus: the GPUs that PyTorch can use.
-        driver: the version of the GPU's driver; empty where there is none.
+        driver: the version of the GPU driver; empty without a GPU.
         pytorch: PyTorch's version.
-        cuda: the CUDA version that it was built with; empty for a CPU build.
+        cuda: the CUDA version of the PyTorch build; empty for a CPU build.
         kernels: the instruction set that PyTorch's own kernels use.
-        libraries: the libraries that it computes with, with their versions.
-        environment: variables that change how threads run, where they are set.
-        date: the day, in UTC.
+        libraries: the math and threading libraries of PyTorch, with their versions.
+        environment: the environment variables that are set and change how threads run.
+        date: the date, in UTC.
     """
 
     machine: Machine
@@ -64,14 +64,14 @@ class MachineRecord:
     date: str
 
     def facts(self) -> dict[str, str]:
-        """The record for people; what there is none of is empty."""
+        """The record as text for a report; a fact that does not apply is empty."""
         built = f"CUDA {self.cuda}" if self.cuda else "CPU"
         return {
             "machine": str(self.machine),
             "instruction sets": ", ".join(self.machine.instruction_sets),
             "GPU": "; ".join(map(str, self.gpus)) + (f"; driver {self.driver}" if self.driver else ""),
             "PyTorch": f"{self.pytorch} ({built} build), {self.kernels} kernels",
-            "computes with": ", ".join(self.libraries),
+            "math libraries": ", ".join(self.libraries),
             "environment": ", ".join(f"{name}={value}" for name, value in self.environment.items()),
             "date": self.date,
         }
@@ -94,22 +94,22 @@ def machine_record() -> MachineRecord:
 
 
 def _gpu(index: int) -> Gpu:
-    told = torch.cuda.get_device_properties(index)
-    return Gpu(told.name, f"{told.major}.{told.minor}", told.multi_processor_count, told.total_memory)
+    found = torch.cuda.get_device_properties(index)
+    return Gpu(found.name, f"{found.major}.{found.minor}", found.multi_processor_count, found.total_memory)
 
 
 def _driver() -> str:
-    """The driver's version, as its kernel module tells it: PyTorch knows only which CUDA it can run."""
+    """The driver's version, from its kernel module: PyTorch knows only which CUDA version it supports."""
     found = re.search(r"Kernel Module\D.*?\s(\d+(?:\.\d+)+)\s", _DRIVER.read_text()) if _DRIVER.is_file() else None
     return found[1] if found else ""
 
 
-def _libraries(told: str) -> tuple[str, ...]:
-    """The libraries in what `torch.__config__.show()` tells."""
+def _libraries(config: str) -> tuple[str, ...]:
+    """The libraries that `torch.__config__.show()` lists."""
     names = {
         "MKL": r"Math Kernel Library Version ([\w.]+)",
         "oneDNN": r"(?:MKL-DNN|oneDNN) v([\w.]+)",
         "OpenMP": r"OpenMP (\d+)",
         "cuDNN": r"CuDNN ([\w.]+)",
     }
-    return tuple(f"{name} {found[1]}" for name, pattern in names.items() if (found := re.search(pattern, told)))
+    return tuple(f"{name} {found[1]}" for name, pattern in names.items() if (found := re.search(pattern, config)))

@@ -1,4 +1,4 @@
-"""What a reader of a bench has to know beside the times."""
+"""The notes of a bench: what a reader has to know besides the times."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 
 
 def notes_of(
-    library: Library, ops: Sequence[Op], left_out: Sequence[Op], cells: Sequence[Cell], *, with_cuda: bool
+    library: Library, ops: Sequence[Op], skipped: Sequence[Op], cells: Sequence[Cell], *, with_cuda: bool
 ) -> Iterator[str]:
     """The notes of a bench.
 
     Args:
-        library: what was benched.
+        library: the library.
         ops: the operators that were timed.
-        left_out: those that were not, since they are a part of another one.
-        cells: what was found.
-        with_cuda: whether its CUDA sources were built.
+        skipped: the operators that were not timed by themselves, because other operators call them.
+        cells: the cells of the report.
+        with_cuda: whether the library's CUDA sources were built.
     """
     for op in ops:
         if not op.has_sweep:
-            yield f"{op.name} has no sweep: its samples serve as sizes. @{op.name}.sweep in op.py says which to take"
+            yield f"{op.name} has no sweep, so its samples are timed: define @{op.name}.sweep in op.py to choose sizes"
     for name, device in dict.fromkeys((cell.op, cell.device) for cell in cells):
         if not torch._C._dispatch_has_kernel_for_dispatch_key(name, device.upper()):
             short = name.removeprefix(f"{library.namespace}::")
-            yield f"native: {short} has no native kernel on {device}; it runs its reference, behind the dispatcher"
-    if left_out:
-        names = ", ".join(op.name for op in left_out)
-        yield f"not timed by themselves, since other operators call them: {names}; --op asks for them"
+            yield f"native: {short} has no native kernel on {device}; it runs its reference through the dispatcher"
+    if skipped:
+        names = ", ".join(op.name for op in skipped)
+        yield f"not timed by themselves, because other operators call them: {names}; --op times them"
     yield from _cuda(library, cells, with_cuda=with_cuda)
     yield from _floors(ops, cells)
     yield from _ends(cells)
@@ -44,8 +44,8 @@ def notes_of(
 def _cuda(library: Library, cells: Sequence[Cell], *, with_cuda: bool) -> Iterator[str]:
     sources = [source.name for source in library.sources if source.suffix == ".cu"]
     if sources and not torch.cuda.is_available() and all(cell.device == "cpu" for cell in cells):
-        became = "compiled, not run" if with_cuda else "neither compiled nor run"
-        yield f"CUDA: there is no GPU here; {', '.join(sources)}: {became}"
+        state = "compiled, not run" if with_cuda else "neither compiled nor run"
+        yield f"CUDA: this machine has no GPU; {', '.join(sources)}: {state}"
 
 
 def _floors(ops: Sequence[Op], cells: Sequence[Cell]) -> Iterator[str]:
@@ -54,11 +54,11 @@ def _floors(ops: Sequence[Op], cells: Sequence[Cell]) -> Iterator[str]:
             yield f"floor of {op.name}: {', '.join(f'{floor.what} ({part})' for part, floor in op.floors.items())}"
     if any("a copy that moves" in cell.floor for cell in cells):
         yield (
-            "floor, where op.py names none: PyTorch's copy of as many bytes as arguments, results and gradients have, "
-            "half of them read and half written, at that very size: where they fit into a cache, within it"
+            "floor, where op.py defines none: a PyTorch copy that moves as many bytes as the arguments, results and "
+            "gradients have, half read and half written; sizes that fit into a cache are copied within it"
         )
 
 
 def _ends(cells: Sequence[Cell]) -> Iterator[str]:
-    for ended, count in Counter(cell.ended for cell in cells if cell.ended).items():
-        yield f"the rounds ended in {count} of {len(cells)} cells: {ended}"
+    for reason, count in Counter(cell.ended for cell in cells if cell.ended).items():
+        yield f"why the rounds ended in {count} of {len(cells)} cells: {reason}"

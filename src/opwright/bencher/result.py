@@ -1,4 +1,4 @@
-"""What a bench finds: rows, the cells that hold them, and the report of all cells."""
+"""The results of a bench: rows, the cells that hold them, and the report of all cells."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Direction = Literal["forward", "recorded", "backward", "both"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 RowName = Literal["reference", "compiled", "native", "floor"]
 ROWS: tuple[RowName, ...] = get_args(RowName)
-Status = Literal["timed", "wrong", "raises", "left out"]
+Status = Literal["timed", "wrong", "raises", "skipped"]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One way to compute an operator.
+    """One implementation of an operator, or its floor.
 
     Attributes:
-        name: which one: its reference called as plain PyTorch, the same compiled, the operator, or the floor.
-        status: what became of it; `wrong` and `raises` are faults.
-        timing: its times; None where it was not timed.
-        reason: why it was not timed: how its results differ, what it raised, or what kept it out.
+        name: which one: the reference in eager mode, the reference compiled, the operator, or the floor.
+        status: the outcome; `wrong` and `raises` are faults.
+        timing: its times; None if it was not timed.
+        reason: why it was not timed: how its results differ, what it raised, or why it was skipped.
     """
 
     name: RowName
@@ -35,23 +35,23 @@ class Row:
 
     @property
     def is_fault(self) -> bool:
-        """Whether it should have been timed, and could not be."""
+        """Whether it should have been timed and could not be."""
         return self.status in {"wrong", "raises"}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One operator at one size, in one direction, on one device, with so many threads.
+    """One operator at one size, in one direction, on one device, with a fixed number of threads.
 
     Attributes:
         op: the operator, as `namespace::name`.
         device: `cpu` or `cuda`.
-        threads: how many threads PyTorch's operators may use on the CPU.
+        threads: the number of CPU threads that PyTorch's operators may use.
         size: the size's label.
-        direction: forward, forward while it is recorded for gradients, backward, or both.
-        bytes: how many bytes have to be read and written: arguments, results, gradients.
-        floor: what the floor does, in words.
-        rows: one for each way to compute it.
+        direction: forward, forward while autograd records it, backward, or both.
+        bytes: the number of bytes to read and write: arguments, results, gradients.
+        floor: the description of the floor.
+        rows: one for each implementation, and the floor.
     """
 
     op: str
@@ -65,30 +65,30 @@ class Cell:
 
     @property
     def ended(self) -> str:
-        """Why there were no more rounds; empty where nothing was timed."""
+        """Why the rounds ended; empty if nothing was timed."""
         return next((row.timing.ended for row in self.rows if row.timing), "")
 
     def timing(self, name: RowName) -> Timing | None:
-        """The times of a row; None where there are none."""
+        """The times of a row; None if it was not timed."""
         return next((row.timing for row in self.rows if row.name == name), None)
 
     def ratio(self, name: RowName, to: RowName = "reference") -> Spread | None:
-        """The times of a row as parts of those of another one; None where one of them has none."""
+        """The ratio of the times of two rows, round by round; None if one of them was not timed."""
         mine, theirs = self.timing(name), self.timing(to)
         return mine.ratio(theirs) if mine and theirs else None
 
     def to_json(self) -> dict[str, Any]:
-        """The cell as JSON holds it: times in seconds, ratios to the reference."""
+        """The cell as JSON: times in seconds, ratios to the reference."""
         plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {**plain, "ended": self.ended, "rows": [self._row_to_json(row) for row in self.rows]}
 
     def _row_to_json(self, row: Row) -> dict[str, Any]:
-        told: dict[str, Any] = {"name": row.name, "status": row.status, "reason": row.reason}
+        plain: dict[str, Any] = {"name": row.name, "status": row.status, "reason": row.reason}
         if row.timing is None:
-            return told
+            return plain
         ratio = self.ratio(row.name)
         return {
-            **told,
+            **plain,
             "seconds": {**dataclasses.asdict(row.timing.spread), "times": row.timing.times},
             "calls": row.timing.calls,
             "rounds": len(row.timing.times),
@@ -104,12 +104,12 @@ class Report:
         namespace: the library's namespace.
         path: the folder of its op.py.
         machine: the machine, and the PyTorch on it.
-        dtype: of the floating tensors whose author names none.
-        seed: what the random numbers were made from.
-        rule: when the rounds of a cell ended, in words.
+        dtype: the dtype of floating-point tensors for which the sweep names none.
+        seed: the seed of the random inputs.
+        rule: the stopping rule, in words.
         cells: by operator, device, threads, size and direction.
-        notes: what a reader has to know.
-        seconds: how long everything took, the build included.
+        notes: what a reader has to know besides the times.
+        seconds: the duration of the bench, including the build.
     """
 
     namespace: str
@@ -124,7 +124,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether something was timed, and every row that should have been was right."""
+        """Whether something was timed and no row is a fault."""
         return self.timed and not any(row.is_fault for cell in self.cells for row in cell.rows)
 
     @property

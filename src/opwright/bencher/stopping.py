@@ -1,4 +1,4 @@
-"""When a measurement has enough rounds: the rules, by name."""
+"""Stopping rules: when a measurement has enough rounds."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 
 
 class StoppingRule(Protocol):
-    """Says when the rounds of a measurement may end."""
+    """Decides when the rounds of a measurement end."""
 
     def ended(self, times: Collection[Sequence[float]], seconds: float) -> str:
-        """Why the rounds end here; empty while they go on.
+        """Why the rounds end now; empty to continue.
 
         Args:
             times: for each row, the time of one call in every round so far.
-            seconds: how long the rounds have taken so far, all rows together.
+            seconds: the duration of the rounds so far, over all rows.
         """
 
 
 @dataclass(frozen=True)
 class RoundsRule:
-    """So many rounds, whatever they show.
+    """A fixed number of rounds.
 
     Attributes:
-        rounds: how many.
+        rounds: the number of rounds.
     """
 
     rounds: int
@@ -37,22 +37,22 @@ class RoundsRule:
         return f"{self.rounds} rounds"
 
     def ended(self, times: Collection[Sequence[float]], seconds: float) -> str:  # noqa: ARG002  the protocol's
-        """After the last round."""
+        """End after the last round."""
         return str(self) if _rounds(times) >= self.rounds else ""
 
 
 @dataclass(frozen=True)
 class SpreadRule:
-    """Until every row's median is steady, or the time is up.
+    """Continue until the median of every row is stable, or the time is up.
 
-    Steady is a median whose interquartile range, divided by the square root of the number of rounds, is a small part of
-    it: the notch of a box plot (McGill, Tukey and Larsen 1978) is 1.57 times as wide to either side.
+    A median is stable if the interquartile range, divided by the square root of the number of rounds, is a small
+    fraction of it: the notch of a box plot (McGill, Tukey and Larsen 1978) is 1.57 times as wide to either side.
 
     Attributes:
-        seconds: the time that the rounds may take, all rows together.
-        spread: the part of the median.
-        rounds: at least so many, if the time allows.
-        least: at least so many, whatever the time: less makes no quartiles.
+        seconds: the most time that the rounds take, over all rows.
+        spread: that fraction of the median.
+        rounds: the fewest rounds, if the time allows.
+        least: the fewest rounds even when the time is up: with fewer there are no quartiles.
     """
 
     seconds: float = 2.0
@@ -61,20 +61,20 @@ class SpreadRule:
     least: int = 5
 
     def __str__(self) -> str:
-        return f"medians steady to {100 * self.spread:g} %, or {self.seconds:g} s"
+        return f"medians stable to {100 * self.spread:g} %, or {self.seconds:g} s"
 
     def ended(self, times: Collection[Sequence[float]], seconds: float) -> str:
-        """Where all medians are steady, or the time is up."""
+        """End when all medians are stable, or the time is up."""
         rounds = _rounds(times)
         if rounds < self.least:
             return ""
-        if rounds >= self.rounds and all(unsteadiness(row) < self.spread for row in times):
-            return f"every median is steady to {100 * self.spread:g} %"
-        return f"the {self.seconds:g} s were up" if seconds >= self.seconds else ""
+        if rounds >= self.rounds and all(relative_error(row) < self.spread for row in times):
+            return f"every median is stable to {100 * self.spread:g} %"
+        return f"the {self.seconds:g} s were used up" if seconds >= self.seconds else ""
 
 
-def unsteadiness(times: Sequence[float]) -> float:
-    """The interquartile range of two or more `times` over the root of their number, as a part of their median."""
+def relative_error(times: Sequence[float]) -> float:
+    """The interquartile range of two or more `times` over the square root of their number, relative to their median."""
     low, middle, high = statistics.quantiles(times, method="inclusive")
     return (high - low) / math.sqrt(len(times)) / middle
 

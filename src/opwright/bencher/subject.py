@@ -1,4 +1,4 @@
-"""The operator under the clock: its arguments at one size, and how each of its ways is called."""
+"""The operator to time at one size: its arguments, and how to call each of its implementations."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from opwright.spec.expected import Expected
     from opwright.spec.sweep import Size
 
-    Way = Callable[..., Any]  # takes what the operator takes, and gives what it gives
+    Implementation = Callable[..., Any]  # the operator's arguments and results
 
 
 @dataclass(frozen=True)
 class Gradients:
-    """Which gradients are timed, and of what.
+    """The gradients to time, and what they are taken of.
 
     Attributes:
-        arguments: the arguments of the call, by name, of which those whose gradient is timed require it.
-        names: the names of these.
+        arguments: the arguments of the call, by name; those whose gradient is timed have `requires_grad`.
+        names: the names of the arguments whose gradient is timed.
         leaves: their tensors.
-        grads: the incoming gradient of each result, or element of a result that is a list; None for what has none.
-        select: picks, of the results of a call, those that have a gradient.
+        grads: the incoming gradient of each result, or of each element of a list result; None where there is none.
+        select: picks the results of a call that have a gradient.
     """
 
     arguments: dict[str, Any]
@@ -46,17 +46,17 @@ class Gradients:
     select: Callable[[Any], Sequence[Tensor]]
 
     @property
-    def are_there(self) -> bool:
-        """Whether there are any."""
+    def exist(self) -> bool:
+        """Whether there is any gradient to time."""
         return bool(self.leaves and self.incoming)
 
     @property
     def incoming(self) -> tuple[Tensor, ...]:
-        """The incoming gradients that there are."""
+        """The incoming gradients that are not None."""
         return tuple(grad for grad in self.grads if grad is not None)
 
     def of(self, selected: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
-        """The gradients of the leaves, from what `select` picked."""
+        """The gradients of the leaves, from the results that `select` picked."""
         return torch.autograd.grad(selected, self.leaves, self.incoming, allow_unused=True)
 
 
@@ -64,10 +64,10 @@ class Subject:
     """One operator at one size, on one device.
 
     Attributes:
-        op: the operator as it is described.
-        label: the size in words.
+        op: the operator.
+        label: the label of the size.
         device: `cpu` or `cuda`.
-        arguments: the arguments of the call, by name; none requires a gradient.
+        arguments: the arguments of the call, by name, without `requires_grad`.
     """
 
     def __init__(self, op: Op, size: Size, device: str, seed: int) -> None:
@@ -79,11 +79,11 @@ class Subject:
 
     @functools.cached_property
     def expected(self) -> Expected:
-        """What the call should give."""
-        return expected.expected(self.op, self.fresh)
+        """The correct results of the call."""
+        return expected.expected_results(self.op, self.fresh)
 
     def fresh(self) -> dict[str, Any]:
-        """The arguments anew, in memory of their own, laid out as they were."""
+        """A copy of the arguments in new memory, with the same strides."""
         return copy.deepcopy(self.arguments)
 
     @property
@@ -93,12 +93,12 @@ class Subject:
 
     @property
     def tensors_out(self) -> list[Tensor]:
-        """The tensors that the call gives, or writes to."""
+        """The tensors that the call returns or mutates."""
         return derive.tensors(list(self.expected.own))
 
     @functools.cached_property
     def gradients(self) -> Gradients:
-        """The gradients that are timed."""
+        """The gradients to time."""
         names = tuple(
             name
             for name in self.op.timed_gradients
@@ -128,23 +128,23 @@ class Subject:
         )
         return Gradients(arguments, names, tuple(leaves), grads, _selector(results))
 
-    def call(self, way: Way, arguments: dict[str, Any]) -> list[Any]:
-        """Call the operator in one way. What it returns, in order, and then what it says that it writes to."""
+    def call(self, implementation: Implementation, arguments: dict[str, Any]) -> list[Any]:
+        """Call an implementation; gives its results in order, then the arguments that the operator mutates."""
         positional, keywords = self.op.spread(arguments)
-        return expected.outcome(self.op, way(*positional, **keywords), arguments)
+        return expected.call_results(self.op, implementation(*positional, **keywords), arguments)
 
-    def row(self, way: Way, direction: Direction) -> TimedRow:
-        """How a way is timed in a direction."""
+    def row(self, implementation: Implementation, direction: Direction) -> TimedRow:
+        """How to time an implementation in a direction."""
         if direction == "forward":
             if not self.op.mutates:
-                return self._bound(way, self.arguments)
+                return self._bound(implementation, self.arguments)
 
             def call_with(bound: Callable[[], Any]) -> Any:
                 return bound()
 
-            # What is written to would grow, or become denormal, from call to call.
-            return Prepared(lambda: self._bound(way, self.fresh()), call_with)
-        call = self._bound(way, self.gradients.arguments)
+            # An argument that is mutated again and again would overflow, or become denormal.
+            return Prepared(lambda: self._bound(implementation, self.fresh()), call_with)
+        call = self._bound(implementation, self.gradients.arguments)
         select, of = self.gradients.select, self.gradients.of
         if direction == "recorded":
             return call
@@ -152,18 +152,18 @@ class Subject:
             return Prepared(lambda: select(call()), of)
         return lambda: of(select(call()))
 
-    def _bound(self, way: Way, arguments: dict[str, Any]) -> Callable[[], Any]:
+    def _bound(self, implementation: Implementation, arguments: dict[str, Any]) -> Callable[[], Any]:
         positional, keywords = self.op.spread(arguments)
-        return functools.partial(way, *positional, **keywords)
+        return functools.partial(implementation, *positional, **keywords)
 
 
 def _selector(results: Any) -> Callable[[Any], Sequence[Tensor]]:
-    """Picks the results that require a gradient. It runs while the clock does: for most results it is one step."""
+    """A function that picks the results that require a gradient. It runs within the measured time, so it is short."""
     if isinstance(results, Tensor):
         return lambda result: (result,)
     flat = pytree.tree_leaves(results)
     live = [at for at, one in enumerate(flat) if isinstance(one, Tensor) and one.requires_grad]
     if not isinstance(results, tuple) or any(isinstance(one, (list, tuple)) for one in results):
         return lambda nested: [pytree.tree_leaves(nested)[at] for at in live]
-    # Of one place, itemgetter would give no sequence.
+    # With one index, itemgetter would not return a sequence.
     return operator.itemgetter(*live) if len(live) > 1 else lambda listed: [listed[at] for at in live]

@@ -1,14 +1,14 @@
-"""Times several ways to do one thing, in turn, round after round.
+"""Times several functions next to each other, in rounds.
 
     from opwright.bencher.timer import measure
 
     timings = measure({"eager": lambda: torch.add(x, y), "in place": lambda: x.add_(y)})
     timings["in place"].median, timings["in place"].ratio(timings["eager"]).median
 
-`torch.utils.benchmark.Timer` times one statement, given as text, until that is done, and then the next one: what the
-machine does meanwhile is then mistaken for a difference between them. Here all rows share each round, so that ratios
-hold on a noisy machine. Taken over from it: blocks of calls that outlast the clock, a thread pool of a given size
-(`torch.utils.benchmark.set_torch_threads`), medians and quartiles instead of means.
+`torch.utils.benchmark.Timer` measures one statement after the other, so that a change of the machine's load looks like
+a difference between them. Here every round times all rows, so that ratios hold on a noisy machine. As in that class,
+calls are timed in blocks that are long for the clock, the number of threads is set with
+`torch.utils.benchmark.set_torch_threads`, and the results are medians and quartiles.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from opwright.bencher.stopping import SpreadRule, StoppingRule
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# A block of calls lasts at least so long: thousands of ticks of either clock, and of what reading it costs.
+# The shortest block of calls: thousands of times the resolution of either clock, and the cost of reading it.
 _BLOCK_S = 200e-6
-# So many states are prepared for one block, at most: each may hold the memory of a call.
+# The most states that are prepared for one block: each may hold the memory of a call.
 _MOST_PREPARED = 256
 _MOST_CALLS = 2**20
-# A shorter call depends on what ran before it, in the caches and in the clock of the processor: it is
-# made once, untimed, before each of its blocks, and has rounds to warm up in.
+# The time of a shorter call depends on what ran before it (caches, clock rate): it is called once, untimed, before each
+# of its blocks, and takes part in the warm-up rounds.
 _SHORT_S = 20e-3
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A row whose calls need something that is made anew, untimed, for each of them.
+    """A row whose calls each need a new state, which is made outside the measured time.
 
     Attributes:
-        before: makes it.
-        call: what is timed; it is given what `before` made.
+        before: makes the state.
+        call: what is timed; it receives the state.
     """
 
     before: Callable[[], Any]
@@ -60,11 +60,11 @@ Name = TypeVar("Name", bound=str)
 
 @dataclass(frozen=True)
 class Spread:
-    """The middle of some numbers, and how far they lie apart.
+    """The median and the quartiles of some numbers.
 
     Attributes:
         median: their median.
-        quartiles: a quarter of them is below the first, and a quarter is above the second.
+        quartiles: the first and the third quartile.
     """
 
     median: float
@@ -81,12 +81,12 @@ class Spread:
 
 @dataclass(frozen=True)
 class Timing:
-    """What was measured of one row.
+    """The measurement of one row.
 
     Attributes:
-        times: seconds of one call, in every round.
-        calls: how many calls were timed in each round, as one block.
-        ended: why there were no more rounds.
+        times: the time of one call in each round, in seconds.
+        calls: the number of calls that were timed as one block in each round.
+        ended: why the rounds ended.
     """
 
     times: tuple[float, ...]
@@ -95,7 +95,7 @@ class Timing:
 
     @functools.cached_property
     def spread(self) -> Spread:
-        """The median of the times, and their quartiles."""
+        """The median and the quartiles of the times, in seconds."""
         return Spread.of(self.times)
 
     @property
@@ -109,11 +109,11 @@ class Timing:
         return self.spread.quartiles
 
     def ratios(self, to: Timing) -> tuple[float, ...]:
-        """The times as parts of those of another row of the same measurement, round by round."""
+        """The times divided by those of another row of the same measurement, round by round."""
         return tuple(mine / theirs for mine, theirs in zip(self.times, to.times, strict=True))
 
     def ratio(self, to: Timing) -> Spread:
-        """The median of `ratios`, and their quartiles."""
+        """The median and the quartiles of `ratios`."""
         return Spread.of(self.ratios(to))
 
 
@@ -121,28 +121,28 @@ class Clock(Protocol):
     """Times a block of calls."""
 
     def seconds(self, block: Callable[[], None]) -> float:
-        """How long `block` takes."""
+        """The duration of `block`, in seconds."""
 
 
 class CpuClock:
     """The system's monotonic clock."""
 
     def seconds(self, block: Callable[[], None]) -> float:
-        """How long `block` takes, from its first call to the return of its last."""
+        """The duration of `block`, from its first call to the return of its last."""
         started = time.perf_counter_ns()
         block()
         return (time.perf_counter_ns() - started) / 1e9
 
 
 class CudaClock:
-    """Two events on the current stream: the GPU's own clock, from when it reaches the first to the second.
+    """Two CUDA events on the current stream.
 
-    It begins with an idle GPU. Kernels that it runs through faster than Python starts them are therefore timed with the
-    gaps between them, as a program of such calls has them.
+    The GPU is idle at the first one. Kernels that finish before Python launches the next one are therefore timed with
+    the gaps between them, as in a program that makes these calls.
     """
 
     def seconds(self, block: Callable[[], None]) -> float:
-        """How long the GPU is at what `block` asks of it."""
+        """The duration of `block` on the GPU, in seconds."""
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize()
         first.record()
@@ -153,7 +153,7 @@ class CudaClock:
 
 
 def clock_of(device: str) -> Clock:
-    """The clock for what runs on `cpu` or `cuda`."""
+    """The clock for `cpu` or `cuda`."""
     return CudaClock() if device.startswith("cuda") else CpuClock()
 
 
@@ -165,15 +165,15 @@ def measure(
     warm_up: int = 3,
     on_round: Callable[[], None] = lambda: None,
 ) -> dict[Name, Timing]:
-    """Time every row in each round, in an order that is drawn anew for each.
+    """Time every row in each round, in a random order.
 
     Args:
-        rows: what to time, by name. Results are let go within the time that is taken.
-        rule: when to stop; where medians are steady, or after two seconds, by default.
+        rows: what to time, by name. The measured time includes freeing the results.
+        rule: when to stop; by default when the medians are stable, or after two seconds.
         device: `cpu` or `cuda`, for the clock.
-        warm_up: rounds that are not counted, after a first call of each row, in which compilers run. Rows whose calls
-            take long are left out of them.
-        on_round: is called between the rounds.
+        warm_up: the number of rounds that are not counted, after a first call of each row (in which compilers run).
+            Rows whose calls take long are not part of them.
+        on_round: called between the rounds, outside the measured time.
 
     Returns:
         The timing of each row, with one time for each round.
@@ -182,7 +182,7 @@ def measure(
     clock = clock_of(device)
     blocks = {name: _Block.fitted(row, clock) for name, row in rows.items()}
     order = list(blocks)
-    shuffle = random.Random(0).shuffle  # noqa: S311  nobody must not guess it
+    shuffle = random.Random(0).shuffle  # noqa: S311  an order, not a secret
     for _ in range(warm_up):
         for block in blocks.values():
             if block.is_short:
@@ -195,7 +195,7 @@ def measure(
         for name in order:
             times[name].append(blocks[name].seconds(clock) / blocks[name].calls)
         on_round()
-        # To look is to sort: of many quick rounds it would take more time than they do.
+        # The rule sorts the times: after every one of many short rounds, that would take longer than the rounds.
         rounds = len(times[order[0]])
         if rounds >= next_look:
             ended, next_look = stop.ended(times.values(), time.perf_counter() - started), 1.1 * rounds
@@ -204,7 +204,7 @@ def measure(
 
 @dataclass(frozen=True)
 class _Block:
-    """Some calls of a row, timed as one."""
+    """Some calls of a row, timed together."""
 
     row: Row
     calls: int
@@ -212,7 +212,7 @@ class _Block:
 
     @classmethod
     def fitted(cls, row: Row, clock: Clock) -> _Block:
-        """A block that lasts long enough for the clock."""
+        """A block that is long enough for the clock."""
         cls(row, 1, is_short=False).run(1)
         most = _MOST_PREPARED if isinstance(row, Prepared) else _MOST_CALLS
         calls = 1
@@ -220,15 +220,15 @@ class _Block:
             block = cls(row, calls, is_short=False)
             seconds = block.seconds(clock)
             if seconds < _SHORT_S:
-                # The quickest of three: one that was disturbed would pass for long enough.
+                # The shortest of three: a disturbed one would seem long enough.
                 seconds = min(seconds, block.seconds(clock), block.seconds(clock))
             if seconds >= _BLOCK_S or calls >= most:
                 return cls(row, calls, is_short=seconds / calls < _SHORT_S)
-            # Never by more than tenfold: the first blocks are the slowest.
+            # At most ten times as many: the first blocks are the slowest.
             calls = min(most, max(2 * calls, round(calls * min(10.0, 1.2 * _BLOCK_S / max(seconds, 1e-9)))))
 
     def seconds(self, clock: Clock) -> float:
-        """How long the calls take together."""
+        """The duration of all calls, in seconds."""
         if self.is_short:
             self.run(1)
         block = self._ready(self.calls)
@@ -236,7 +236,7 @@ class _Block:
             return clock.seconds(block)
 
     def run(self, calls: int) -> None:
-        """Make some calls, untimed."""
+        """Make some calls without timing them."""
         self._ready(calls)()
 
     def _ready(self, calls: int) -> Callable[[], None]:
@@ -260,7 +260,7 @@ class _Block:
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Within it, Python looks for no garbage."""
+    """Switch off Python's garbage collection within the block."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Looks whether a way to compute an operator is right, before it is timed."""
+"""Verifies the results and gradients of an implementation before it is timed."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from torch.utils import _pytree as pytree
 
 from opwright.spec import derive
 from opwright.spec.difference import described, differs
-from opwright.spec.expected import expected_gradients, outcome
+from opwright.spec.expected import call_results, expected_gradients
 
 if TYPE_CHECKING:
-    from opwright.bencher.subject import Subject, Way
+    from opwright.bencher.subject import Implementation, Subject
     from opwright.spec.difference import Difference
 
 
-def result_fault(subject: Subject, way: Way) -> str:
-    """How the results of a call without gradients differ from what is right; empty where they do not."""
+def result_fault(subject: Subject, implementation: Implementation) -> str:
+    """How the results of a call under `torch.no_grad` differ from the expected ones; empty if they do not."""
     with torch.no_grad():
-        results = subject.call(way, subject.fresh())
+        results = subject.call(implementation, subject.fresh())
     found = subject.expected.difference(results, subject.op.tolerance)
-    return _told(found) if found else ""
+    return _formatted(found) if found else ""
 
 
-def gradient_fault(subject: Subject, way: Way) -> str:
-    """How the results of a call that is recorded, or its gradients, differ from what is right; empty as above."""
+def gradient_fault(subject: Subject, implementation: Implementation) -> str:
+    """How the results of a recorded call, or its gradients, differ from the expected ones; empty if they do not."""
     given = subject.gradients
     positional, keywords = subject.op.spread(given.arguments)
-    results = way(*positional, **keywords)
+    results = implementation(*positional, **keywords)
     detached = pytree.tree_map_only(Tensor, Tensor.detach, results)
-    found = subject.expected.difference(outcome(subject.op, detached, given.arguments), subject.op.tolerance)
+    found = subject.expected.difference(call_results(subject.op, detached, given.arguments), subject.op.tolerance)
     if found:
-        return _told(found)
+        return _formatted(found)
     selected = given.select(results)
     if not all(result.requires_grad for result in selected):
-        return "a result that requires a gradient in the reference requires none"
+        return "a result that requires grad in the reference does not require grad here"
     return _first_fault(subject, given.of(selected))
 
 
@@ -48,12 +48,12 @@ def _first_fault(subject: Subject, found: tuple[Tensor | None, ...]) -> str:
         if gradient is None:
             return f"the gradient of {name}: none, expected {described(own)}"
         if difference := differs(gradient, own, precise):
-            return f"the gradient of {name}: {_told(difference)}"
+            return f"the gradient of {name}: {_formatted(difference)}"
     return ""
 
 
 def _goals(subject: Subject) -> list[tuple[str, Tensor | None, Tensor | None]]:
-    """For each leaf whose gradient is timed: its argument, the gradient in its dtype, and in float64."""
+    """For each leaf whose gradient is timed: its argument's name, its gradient in its dtype, and in float64."""
     given = subject.gradients
     by_name = expected_gradients(subject.op, subject.fresh, given.grads, given.names)
     goals = []
@@ -63,5 +63,5 @@ def _goals(subject: Subject) -> list[tuple[str, Tensor | None, Tensor | None]]:
     return goals
 
 
-def _told(difference: Difference) -> str:
+def _formatted(difference: Difference) -> str:
     return f"{difference.got}, expected {difference.expected}"

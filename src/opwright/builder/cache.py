@@ -21,13 +21,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import platformdirs
-from filelock import FileLock, Timeout
-
 from opwright.errors import CacheError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from filelock import FileLock
 
 # A new layout, or a new meaning of an entry, takes a new name: old and new can share a folder.
 LAYOUT = "1"
@@ -54,7 +53,7 @@ class Cache:
     """
 
     def __init__(self, root: Path | None = None) -> None:
-        chosen = root or os.environ.get("OPWRIGHT_CACHE") or platformdirs.user_cache_path("opwright")
+        chosen = root or os.environ.get("OPWRIGHT_CACHE") or _user_folder()
         self.root = Path(chosen).expanduser().absolute() / LAYOUT
 
     # -- objects ------------------------------------------------------------------------------------
@@ -149,6 +148,8 @@ class Cache:
         Other processes that want the same build wait; `on_wait` tells the user so. The lock is the
         system's: when its holder dies, however it dies, the next one has it.
         """
+        from filelock import FileLock
+
         with self._writing():
             for folder in ("locks", "work"):
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
@@ -180,7 +181,15 @@ class Cache:
             raise CacheError(msg) from error
 
 
+def _user_folder() -> Path:
+    import platformdirs
+
+    return platformdirs.user_cache_path("opwright")
+
+
 def _acquire(lock: FileLock, on_wait: Callable[[str], None]) -> None:
+    from filelock import Timeout
+
     with contextlib.suppress(Timeout):
         lock.acquire(timeout=_SLOW_WAIT_S)
         return

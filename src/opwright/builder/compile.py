@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from opwright.builder import ninja
 from opwright.builder.cache import Cache, digest
-from opwright.builder.progress import Progress
 from opwright.errors import BuildError
+from opwright.report.progress import Progress
 from opwright.toolchain import flags
 from opwright.toolchain.compiler import Compiler, cuda_home, find_cxx, find_nvcc
 from opwright.toolchain.packages import find_package

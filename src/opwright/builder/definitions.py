@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opwright.spec import Library, Op
-    from opwright.spec.backward import Backward
+    from opwright.spec.op import Backward
 
 HEADER_NAME = "definitions.h"
 SOURCE_NAME = "definitions.cpp"
@@ -63,7 +63,7 @@ def _gradient(op: Op, gradient: Backward) -> str:
     results = {name: f"r{at}" for at, name in enumerate(gradient.result_names)}
     differentiable = ",".join(places[name] for name in forward.differentiable)
     saves = ",".join({**results, **places}[name] for name in gradient.saves) or "-"
-    said = "1" if gradient.wanted_is_said else "0"
+    said = "1" if gradient.takes_wanted else "0"
     return f"{op.qualified_name} {forward.qualified_name} {gradient.op.qualified_name} {differentiable} {saves} {said}"
 
 

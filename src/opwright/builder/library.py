@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opwright.builder.cache import Cache
 from opwright.builder.compile import Artefact, build_plan
 from opwright.builder.plan import plan_library
-from opwright.builder.progress import Progress
+from opwright.report.progress import Progress
 from opwright.spec import Library, library_at
 
 if TYPE_CHECKING:

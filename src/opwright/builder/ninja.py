@@ -19,7 +19,7 @@ from opwright.toolchain.run import Completed, failure, run
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opwright.builder.progress import Progress
+    from opwright.report.progress import Progress
 
 FILE_NAME = "build.ninja"
 _STATUS = "[%f/%t] "

@@ -11,8 +11,8 @@ from setuptools.command.build_ext import build_ext
 from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan, copy_to
 from opwright.builder.plan import Plan, plan_library, plan_sources
-from opwright.builder.progress import Progress
 from opwright.errors import SpecError
+from opwright.report.progress import Progress
 from opwright.spec import library_at
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args, get_type_hints
 
-from opwright.bundle.manifest import ModelFile
+from opwright.bundle.format.manifest import ModelFile
 
 _HINTS = get_type_hints(ModelFile)
 FORMATS: tuple[str, ...] = get_args(_HINTS["kind"])

@@ -1,4 +1,4 @@
-"""What an exception of the user's own code says, and what to do where an operator is missing."""
+"""Sums up an exception of the user's code in one line, with what to do if an operator is missing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NO_OPERATOR = re.compile(
 )
 
 
-def cause(error: BaseException) -> str:
-    """The first line of what `error` says; where it misses an operator, with the way to name its library."""
+def error_summary(error: BaseException) -> str:
+    """The first line of `error`; if an operator is missing, how to name its library."""
     missing = _NO_OPERATOR.search(str(error))
     if missing is None:
         return first_line(error)
     namespace, name = (part for part in missing.groups() if part is not None)
-    return f"the operator {namespace}::{name} is not here: name the library that defines it with --ops"
+    return f"the operator {namespace}::{name} is not defined: name the library that defines it with --ops"

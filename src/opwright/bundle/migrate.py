@@ -1,11 +1,11 @@
-"""The road from TorchScript: a module is given a saved model's weights, to be held against its results."""
+"""Migrates from TorchScript: gives a module the weights of a saved model, whose results it must then give."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opwright.bundle import saved
-from opwright.bundle.weights import give_weights
+from opwright.bundle.source import saved
+from opwright.bundle.source.weights import give_weights
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:
@@ -13,34 +13,34 @@ if TYPE_CHECKING:
 
     import torch
 
-    from opwright.bundle.source import Source
+    from opwright.bundle.source.find import Source
 
 SAME_MODEL = "The source does not compute what the saved model does: name the source that it was saved from"
 
 
 def migrated(source: Source, path: Path, *, weights_too: bool) -> torch.jit.ScriptModule:
-    """The TorchScript model at `path`, whose weights the module of `source` then has as well.
+    """Load the TorchScript model at `path`, and give its weights to the module of `source`.
 
     Args:
         source: the module.
         path: the saved model.
-        weights_too: whether its weights are wanted.
+        weights_too: whether to give its weights to the module.
 
     Raises:
-        BundleError: it is no TorchScript model, or has other weights or inputs than the source.
+        BundleError: it is not a TorchScript model, or it has other weights than the source.
     """
     if not path.is_file():
-        msg = f"the model {path} is not there: expected a TorchScript model, as torch.jit.save writes one"
+        msg = f"the model {path} does not exist: expected a TorchScript model, as torch.jit.save writes one"
         raise BundleError(msg)
     if (kind := saved.kind_of(path)) != "torchscript":
-        what = {"exported": "an exported program", "aoti": "a package of AOTInductor's"}[kind]
-        msg = f"{path} is {what}, and not TorchScript: `opwright ship` takes it as it is"
+        what = {"exported": "an exported program", "aoti": "an AOTInductor package"}[kind]
+        msg = f"{path} is {what}, not TorchScript: `opwright ship` ships it without migrating"
         raise BundleError(msg)
     old = saved.load_torchscript(path)
     if weights_too:
         held = dict(old.state_dict())
         if not held and source.model.state_dict():
-            msg = f"{path} is frozen, and has no weights that have names any more: give them with --weights"
+            msg = f"{path} is frozen, so its weights have lost their names: give them with --weights"
             raise BundleError(msg)
         give_weights(source.model, held, path)
     return old

@@ -1,4 +1,4 @@
-"""Ships a model: makes a bundle of it, its operators, and what it gives for its samples."""
+"""Ships a model: makes a bundle of it, its operators and its goldens."""
 
 from __future__ import annotations
 
@@ -12,32 +12,34 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from opwright.bundle import shape
-from opwright.bundle.aoti import Package, write_package
 from opwright.bundle.choices import FORMATS, LEVELS, PRECISIONS
-from opwright.bundle.goldens import run_goldens, write_golden
-from opwright.bundle.judge import Judge
-from opwright.bundle.libraries import described, open_libraries, this_release
-from opwright.bundle.manifest import FORMAT, Cpu, Input, Manifest, ModelFile, TorchVersions
+from opwright.bundle.compare.comparator import Comparator
+from opwright.bundle.compare.goldens import run_goldens, write_golden
+from opwright.bundle.compare.tolerance import TOLERANCES
+from opwright.bundle.compile.aoti import Package, write_package
+from opwright.bundle.compile.compilation import Compilation
+from opwright.bundle.compile.processor import features_here, features_needed
+from opwright.bundle.compile.torchscript import write_torchscript
+from opwright.bundle.format.limits import FORMAT
+from opwright.bundle.format.manifest import Cpu, Input, Manifest, ModelFile, TorchVersions
+from opwright.bundle.format.write import writing
 from opwright.bundle.migrate import SAME_MODEL, migrated
-from opwright.bundle.processor import features_here, features_needed
-from opwright.bundle.progress import ShipProgress
-from opwright.bundle.samples import find_inputs, read_samples
-from opwright.bundle.self_contained import add_runtime
-from opwright.bundle.source import find_source
-from opwright.bundle.tolerance import TOLERANCES
-from opwright.bundle.torchscript import write_torchscript
-from opwright.bundle.weights import load_weights
-from opwright.bundle.write import writing
+from opwright.bundle.pack.libraries import described, open_libraries, this_release
+from opwright.bundle.pack.self_contained import add_host
+from opwright.bundle.source import shape
+from opwright.bundle.source.find import find_source
+from opwright.bundle.source.samples import find_inputs, read_samples
+from opwright.bundle.source.weights import load_weights
 from opwright.errors import BundleError
+from opwright.report.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from opwright.bundle.goldens import Goldens
-    from opwright.bundle.libraries import Opened
-    from opwright.bundle.samples import Inputs
-    from opwright.bundle.source import Source
+    from opwright.bundle.compare.goldens import Goldens
+    from opwright.bundle.pack.libraries import Opened
+    from opwright.bundle.source.find import Source
+    from opwright.bundle.source.samples import Inputs
 
 _MODEL_FILES = {"torchscript": "model.pt", "aoti": "model.pt2"}
 
@@ -48,10 +50,10 @@ class Shipped:
 
     Attributes:
         path: its folder.
-        manifest: what it says of itself.
+        manifest: its manifest.
         notes: what the user should know.
-        differences: how far results lay from eager PyTorch's, or the migrated model's, after each transform, as a part
-            of the largest magnitude.
+        differences: how far results lay from those of eager PyTorch, or of the migrated model, after each transform,
+            as a part of the largest magnitude.
         by_output: the same by the output's name.
     """
 
@@ -78,12 +80,12 @@ def ship(
     tolerance: float | None = None,
     self_contained: bool = False,
     force: bool = False,
-    progress: ShipProgress | None = None,
+    progress: Progress | None = None,
 ) -> Shipped:
     """Write a bundle: a folder from which a process without Python runs a model.
 
-    After each transform the samples are run again, and one that changes results is refused. Either the whole bundle is
-    written or none.
+    After each transform the samples are run again, and a transform that changes results is refused. Either the whole
+    bundle is written or nothing.
 
     Args:
         model: `file.py:callable` or `package.module:callable`, where the callable takes nothing and returns a module; a
@@ -94,26 +96,26 @@ def ship(
         format: `"torchscript"`, or `"aoti"` for a package that AOTInductor compiles.
         cpu: for which processors a package is compiled: `"native"`, or a level such as `"x86-64-v3"`.
         precision: what is computed in inside; inputs and outputs keep their dtypes.
-        device: where the model is to run: `"cpu"`.
-        weights: a file with the state dict of the model.
-        like: a TorchScript model to migrate from: the module is given its weights, and has to give its results.
+        device: where the model will run: `"cpu"`.
+        weights: a file with the model's state dict.
+        like: a TorchScript model to migrate from: the module is given its weights, and must give its results.
         shapes: by the name of an input its shape, such as `float32[1..64,3,224,224]`.
         samples: sample inputs, or a file with them: `.pt`, `.npz`, `.npy`.
         tolerance: how far a result may lie from eager PyTorch's, as a part of the largest magnitude.
-        self_contained: put the host program and PyTorch's libraries in as well.
-        force: take the place of a bundle that is there.
-        progress: where steps are shown.
+        self_contained: add the host program and PyTorch's libraries.
+        force: replace an existing bundle.
+        progress: where steps are shown; a line on a terminal by default.
 
     Raises:
-        BundleError: the model cannot be shipped so; the message says what to do.
+        BundleError: the model cannot be shipped with these arguments; the message says what to do.
         OpwrightError: a library cannot be built or opened; the class says which.
     """
     _check_choices(format=format, cpu=cpu, precision=precision, device=device, tolerance=tolerance)
-    with progress or ShipProgress() as shown, writing(Path(output), force=force) as folder:
+    with progress or Progress(Path(output).name) as shown, writing(Path(output), force=force) as folder:
         shown.step("operator libraries")
         libraries = open_libraries(ops)
         shown.step("model")
-        # A module that was handed in stays as it is.
+        # The caller's own module is not changed.
         source = find_source(copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model)
         _check_takes_weights(source, weights or like)
         if weights is not None:
@@ -124,47 +126,44 @@ def ship(
         truth = "eager PyTorch" if like is None else Path(like).name
         shown.step(f"samples in {truth}")
         goldens = run_goldens(old or source.model, inputs)
-        allowed = TOLERANCES[precision] if tolerance is None else tolerance
-        judge = Judge(goldens.all, allowed, shown, truth)
+        allowed = TOLERANCES[precision] if tolerance is None else float(tolerance)
+        comparator = Comparator(goldens.all, allowed, truth, on_compare=shown.step)
+        work = Compilation(source, folder.path / _MODEL_FILES[format], precision, comparator, shown)
         if inputs.made_up:
-            judge.note("there are no samples: the goldens are random numbers of the shapes that are said")
+            work.notes.append("there are no samples: the goldens are random numbers of the given shapes")
         if old is not None:
-            judge.examine("the source", source.model, advice=SAME_MODEL)
-        file = folder.path / _MODEL_FILES[format]
-        if format == "torchscript":
-            package = Package(write_torchscript(source, file, judge, precision))
-        else:
-            package = write_package(source, inputs, file, judge, precision=precision, cpu=cpu)
+            comparator.compare("the source", source.model, advice=SAME_MODEL)
+        package = Package(write_torchscript(work)) if format == "torchscript" else write_package(work, inputs, cpu)
         listed = described(libraries, package.called, device)
-        features = _features(package.features, libraries, judge)
+        features = _features(package.features, libraries, work.notes)
         shown.step("files")
         _copy_libraries(libraries, folder.path)
         names = _write_goldens(goldens, folder.path)
         if self_contained:
             shown.step("the host and the libraries that it needs")
-        runtime = add_runtime(folder.path) if self_contained else None
+        host_program = add_host(folder.path) if self_contained else None
         manifest = Manifest(
             format=FORMAT,
             opwright=version("opwright"),
-            # What is chosen among was looked at above.
-            model=ModelFile(file.name, cast("Any", format), cast("Any", precision)),
+            # `_check_choices` has checked what is chosen among.
+            model=ModelFile(work.path.name, cast("Any", format), cast("Any", precision)),
             torch=_torch_versions(format),
             device=cast("Any", device),
             cpu=Cpu(platform.machine(), features),
             cuda=None,
             libraries=listed,
             inputs=_inputs(inputs),
-            tied=package.tied,
+            equal_dims=package.equal_dims,
             outputs=goldens.outputs,
             tolerance=allowed,
             goldens=names,
-            runtime=runtime,
+            host_program=host_program,
             files={},
         )
         whole = folder.finish(manifest)
     outputs = [output.name for output in goldens.outputs]
-    by_output = {step: dict(zip(outputs, found, strict=True)) for step, found in judge.by_output.items()}
-    return Shipped(folder.target, whole, tuple(judge.notes), judge.differences, by_output)
+    by_output = {step: dict(zip(outputs, found, strict=True)) for step, found in comparator.by_output.items()}
+    return Shipped(folder.target, whole, tuple(work.notes), comparator.differences, by_output)
 
 
 def _check_choices(*, format: str, cpu: str, precision: str, device: str, tolerance: float | None) -> None:
@@ -175,13 +174,13 @@ def _check_choices(*, format: str, cpu: str, precision: str, device: str, tolera
         ("device", device, ("cpu",)),
     ):
         if value not in known:
-            msg = f"{what}={value!r} is not to be had: expected {' or '.join(map(repr, known))}"
+            msg = f"{what}={value!r} is not supported; expected {' or '.join(map(repr, known))}"
             raise BundleError(msg)
     if format == "torchscript" and cpu != "native":
         msg = f"TorchScript holds no machine code that cpu={cpu!r} could choose: leave --cpu out, or use --format aoti"
         raise BundleError(msg)
     if tolerance is not None and not 0 <= tolerance < 1:
-        msg = f"tolerance={tolerance!r} is no part of the largest magnitude: expected 0 or more, and less than 1"
+        msg = f"tolerance={tolerance!r} is not a part of the largest magnitude: expected 0 or more, and less than 1"
         raise BundleError(msg)
 
 
@@ -191,15 +190,15 @@ def _check_takes_weights(source: Source, given: str | Path | None) -> None:
         raise BundleError(msg)
 
 
-def _features(needed: tuple[str, ...], libraries: list[Opened], judge: Judge) -> tuple[str, ...]:
+def _features(needed: tuple[str, ...], libraries: list[Opened], notes: list[str]) -> tuple[str, ...]:
     features = set(needed)
     for library in libraries:
         if library.flags is None:
-            judge.note(f"{library.given} was built elsewhere: which features it needs of a processor is not known")
+            notes.append(f"{library.given} was built elsewhere: which features it needs of a processor is not known")
         else:
-            features.update(features_needed(library.flags, judge.note))
+            features.update(features_needed(library.flags, notes.append))
     if beyond := sorted(features - features_here()):
-        judge.note(f"this machine itself cannot run the bundle: its processor lacks {', '.join(beyond)}")
+        notes.append(f"this machine itself cannot run the bundle: its processor lacks {', '.join(beyond)}")
     return tuple(sorted(features))
 
 
@@ -219,7 +218,7 @@ def _write_goldens(goldens: Goldens, folder: Path) -> tuple[str, ...]:
 
 def _torch_versions(format: str) -> TorchVersions:
     this = this_release()
-    # What AOTInductor compiles calls into the PyTorch that it was compiled with.
+    # AOTInductor's code calls into the PyTorch that it was compiled with.
     return TorchVersions(str(torch.__version__), this, this if format == "aoti" else None)
 
 

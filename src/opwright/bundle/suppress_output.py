@@ -1,4 +1,4 @@
-"""Keeps PyTorch's own pages off the terminal while it exports, compiles and loads."""
+"""Suppresses what PyTorch prints while it exports, compiles and loads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Without warnings, log lines and printed graphs: what matters of them is in the exception that follows."""
+def suppress_output() -> Iterator[None]:
+    """No warnings, log lines and printed graphs: what matters of them is in the exception that follows."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

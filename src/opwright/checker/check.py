@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING
 from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import plan_library
-from opwright.builder.progress import Progress
 from opwright.checker import sanitize as sanitizers
+from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
-from opwright.checker.processes import Watcher, run_job
-from opwright.checker.subject import Options
+from opwright.checker.processes import run_job
+from opwright.checker.runtime_table import LANES, RUNTIME_NAMES, runtime_row
 from opwright.checker.verdict import Cell, Failure, Report
-from opwright.checker.worker import Job
-from opwright.errors import BuildError, LoadError, SpecError
+from opwright.checker.watcher import NullWatcher, Watcher
+from opwright.errors import BridgeError, BuildError, LoadError, SignatureError, SpecError
 from opwright.loader.bridge import build_bridge
+from opwright.report.progress import Progress
 from opwright.spec import Library, library_at
-from opwright.spec.select import chosen
+from opwright.spec.select import select_names
 from opwright.toolchain.devices import DEVICES, devices_of
 from opwright.toolchain.fork_server import PLAIN, fork_server
 from opwright.toolchain.machine import this_machine
@@ -33,30 +34,11 @@ from opwright.toolchain.pytorch import find_pytorch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-RUNTIMES = (
-    *("eager", "autograd", "compile", "vmap", "trace", "script"),
-    *("export", "aoti", "host-linked", "host-script", "host-aoti"),
-)
-# What compiles nothing, and so ends in seconds.
-QUICK = ("eager", "autograd", "compile", "vmap", "trace", "script")
-# The runtimes that one process runs after another; processes run side by side.
-_LANES = (("eager", "autograd", "vmap", "trace", "script"), ("compile",), RUNTIMES[6:])
-# How long a step of each may take: what compiles may take its time.
-_STEP_LIMITS_S = (300.0, 900.0, 900.0)
-# What the processes of the cells import. Inductor is not among it: it starts threads.
-PREPARED = (
+# What the processes of the cells import. Not Inductor: it starts threads, which do not survive a fork.
+PRELOADED = (
     *("opwright.checker.worker", "torch.testing._internal.optests"),
-    *(f"opwright.checker.runtimes.{name.replace('-', '_')}" for name in RUNTIMES),
+    *(f"opwright.checker.runtimes.{name.replace('-', '_')}" for name in RUNTIME_NAMES),
 )
-
-
-class _Nobody:
-    """A watcher that looks away."""
-
-    def start(self, cells: Sequence[tuple[str, str, str]]) -> None: ...
-    def begin(self, op: str, runtime: str, device: str) -> None: ...
-    def case(self, text: str) -> None: ...
-    def end(self, cell: Cell) -> None: ...
 
 
 def check(
@@ -84,7 +66,7 @@ def check(
         quick: fewer cases, and nothing that has to be compiled: seconds instead of minutes.
         large: also tensors of more than 2**31 bytes, where memory allows.
         sanitize: sanitizers to build the native code with: `address`, `undefined`, `thread`.
-        progress: is told how far the check is.
+        progress: is informed of how far the check is.
 
     Returns:
         The report; `report.passed` says whether all is well.
@@ -110,10 +92,10 @@ def check(
         options = Options(seed=seed, quick=quick, large=large, alone="thread" in watched)
         with _python(cells, watched) as python, tempfile.TemporaryDirectory(prefix="opwright-check-") as work:
             built = _build(described, watched)
-            ran = _run(described, built, cells, options, watched, Path(work), progress or _Nobody(), python)
+            ran = _run(described, built, cells, options, watched, Path(work), progress or NullWatcher(), python)
             found = [_without(work, cell) for cell in ran]
     except BuildError as error:
-        kind = Kind.SIGNATURE if "the schema and the kernel differ" in str(error) else Kind.BUILD
+        kind = Kind.SIGNATURE if isinstance(error, SignatureError) else Kind.BUILD
         failures.append(Failure(kind, got=str(error), expected="a library that builds", detail=error.output[-4000:]))
     except LoadError as error:
         failures.append(Failure(Kind.LOAD, got=str(error), expected="a library that loads"))
@@ -139,9 +121,9 @@ def _cells(
     if not library.ops:
         msg = f"library {library.namespace!r} describes no operators: decorate a function in op.py with @library.op"
         raise SpecError(msg)
-    chosen_ops = chosen(ops, list(library.ops), "operator", f"{library.namespace}::")
-    chosen_runtimes = chosen(runtimes, RUNTIMES, "runtime")
-    chosen_devices = chosen(devices, DEVICES, "device") if devices else devices_of(library)
+    chosen_ops = select_names(ops, list(library.ops), "operator", f"{library.namespace}::")
+    chosen_runtimes = select_names(runtimes, RUNTIME_NAMES, "runtime")
+    chosen_devices = select_names(devices, DEVICES, "device") if devices else devices_of(library)
     return [(op, runtime, device) for op in chosen_ops for device in chosen_devices for runtime in chosen_runtimes]
 
 
@@ -151,12 +133,12 @@ def _python(
     """What starts the processes of the cells: PyTorch is imported once for all of them, beside the build."""
     if sanitize or any(device != "cpu" for _, _, device in cells):
         return contextlib.nullcontext(PLAIN)  # neither a sanitizer nor CUDA survives a fork
-    return fork_server(PREPARED)
+    return fork_server(PRELOADED)
 
 
 def _build(library: Library, sanitize: tuple[str, ...]) -> Path | None:
     """Build the library, instrumented if asked; None where it has no native source."""
-    library.schemas()  # an annotation that makes no schema is told before anything else
+    library.schemas()  # first, to report an annotation that makes no schema before anything is built
     if not library.sources:
         return None
     cache = Cache()
@@ -166,7 +148,7 @@ def _build(library: Library, sanitize: tuple[str, ...]) -> Path | None:
     if any(op.gradient is not None for op in library.ops.values()):
         # Here, and not in processes that run under a sanitizer, which the compiler would run under too. Where it cannot
         # be built, those say so.
-        with contextlib.suppress(BuildError):
+        with contextlib.suppress(BridgeError):
             build_bridge()
     return build_plan(plan, cache=cache, progress=Progress(library.namespace)).path
 
@@ -184,23 +166,21 @@ def _run(
     """Run the cells, several processes side by side, and give them in the order asked for."""
     watcher.start(cells)
     left_out: list[Cell] = []
-    lanes: dict[tuple[str, str, int], list[list[str]]] = {}
+    lanes: dict[tuple[str, str, str], list[list[str]]] = {}
     for op, runtime, device in cells:
         reason = _not_run(runtime, options, sanitize)
         if reason:
             left_out.append(Cell(f"{library.namespace}::{op}", runtime, device, "not run", reason=reason))
             continue
-        lane = next(number for number, names in enumerate(_LANES) if runtime in names)
-        lanes.setdefault((op, device, lane), []).append([op, runtime, device])
+        lanes.setdefault((op, device, runtime_row(runtime).lane), []).append([op, runtime, device])
     for cell in left_out:
         watcher.end(cell)
     environment = sanitizers.environment(sanitize) if sanitize else {}
     done = list(left_out)
     with ThreadPoolExecutor(max_workers=max(1, min(4, os.cpu_count() or 1))) as pool:
         futures = []
-        # The slow lanes first: they decide when all is done.
-        for (op, device, lane), listed in sorted(lanes.items(), key=lambda item: -item[0][2]):
-            folder = work / f"{op}-{device}-{lane}"
+        for (op, device, lane), listed in sorted(lanes.items(), key=lambda item: LANES.index(item[0][2])):
+            folder = work / f"{op}-{device}-{lane.replace(' ', '_')}"
             folder.mkdir()
             job = Job(
                 namespace=library.namespace,
@@ -209,7 +189,7 @@ def _run(
                 cells=listed,
                 options=options,
                 work=str(folder),
-                step_limit_s=_STEP_LIMITS_S[lane],
+                step_limit_s=max(runtime_row(runtime).step_limit_s for _, runtime, _ in listed),
             )
             futures.append(pool.submit(run_job, job, "job", environment, watcher, python))
         for future in futures:
@@ -225,15 +205,16 @@ def _without(work: str, cell: Cell) -> Cell:
         return text.replace(f"{work}/", "")
 
     def told(failure: Failure) -> Failure:
-        texts = (failure.call, failure.got, failure.expected, failure.detail)
+        texts = (failure.repro, failure.got, failure.expected, failure.detail)
         return Failure(failure.kind, failure.case, *map(cut, texts))
 
     return replace(cell, failures=tuple(map(told, cell.failures)))
 
 
 def _not_run(runtime: str, options: Options, sanitize: tuple[str, ...]) -> str:
-    if sanitize and runtime not in sanitizers.RUNTIMES:
+    row = runtime_row(runtime)
+    if sanitize and not row.sanitizable:
         return "it starts processes that the sanitizer does not see"
-    if options.quick and runtime not in QUICK:
+    if options.quick and not row.quick:
         return "--quick runs what compiles nothing"
     return ""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opwright.checker.case import Case, Family
+from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.code import call_code
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
 from opwright.spec.difference import described
 
 if TYPE_CHECKING:
-    from opwright.checker.subject import Subject
+    from opwright.spec import Op
     from opwright.spec.difference import Difference
+    from opwright.spec.expected import Expected
 
 _KINDS = {
     Family.SAMPLE: Kind.WRONG_RESULT,
@@ -32,22 +34,20 @@ _KINDS = {
 _BAD = (Family.BAD_RANK, Family.BAD_SIZE, Family.BAD_DEVICE)
 
 
-def judge(subject: Subject, case: Case, results: list[Any]) -> Failure | None:
-    """What is wrong with the `results` of `case`; None where they are right."""
-    wanted = subject.expected(case)
-    code = subject.code(case)
+def judge(op: Op, case: Case, wanted: Expected, results: list[Any]) -> Failure | None:
+    """What is wrong with the `results` of calling `op` with `case`; None where they are as `wanted`."""
     if wanted.refusal:
         return Failure(
             Kind.BAD_INPUT,
             case.name,
-            code,
+            call_code(op, case),
             got=", ".join(described(result) for result in results),
             expected=f"an error, as the reference gives: {wanted.refusal}",
         )
-    found = wanted.difference(results, subject.op.tolerance)
+    found = wanted.difference(results, op.tolerance)
     if found is None:
         return None
-    return Failure(_kind(case, found), case.name, code, got=found.got, expected=found.expected)
+    return Failure(_kind(case, found), case.name, call_code(op, case), got=found.got, expected=found.expected)
 
 
 def _kind(case: Case, found: Difference) -> Kind:

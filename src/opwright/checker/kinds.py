@@ -26,6 +26,7 @@ class Kind(enum.Enum):
 
     BUILD = "build"
     SIGNATURE = "signature"
+    BRIDGE = "bridge"
     LOAD = "load"
     REFERENCE = "reference"
     CRASH = "crash"
@@ -79,6 +80,11 @@ _DIAGNOSES = {
         "the kernel's parameters or results are not those that the reference's annotations say",
         "change the kernel's signature, or the annotations in op.py, until both say the same",
     ),
+    Kind.BRIDGE: Diagnosis(
+        "opwright's C++ autograd bridge does not build",
+        "the compiler or PyTorch's headers reject a source of opwright's own; the library is not at fault",
+        "read the compiler's message; try another compiler or PyTorch release (`opwright doctor` shows both)",
+    ),
     Kind.LOAD: Diagnosis(
         "the library does not load",
         "a namespace is taken, a library that it needs is missing, or a registration was refused",
@@ -87,42 +93,42 @@ _DIAGNOSES = {
     Kind.REFERENCE: Diagnosis(
         "the description itself is wrong",
         "the reference, the oracle or the samples in op.py raise, or give what no operator can give",
-        "run the line that is shown, and fix op.py: it is the specification that everything is judged by",
+        "run the repro, and fix op.py: it is the specification that everything is compared with",
     ),
     Kind.CRASH: Diagnosis(
         "the process dies",
-        "the kernel reads or writes memory that is not the tensor's: sizes, strides, rank or dtype are taken on trust",
+        "the kernel reads or writes memory that is not the tensor's: sizes, strides, rank or dtype are not checked",
         "check the arguments before memory is touched (opwright/check.h); --sanitize address names the line",
     ),
     Kind.HANG: Diagnosis(
         "the call does not end",
         "a loop that never reaches its end, or threads that wait for each other",
-        "run the line that is shown under a debugger and look where it stands",
+        "run the repro under a debugger to see where it hangs",
     ),
     Kind.RAISES: Diagnosis(
-        "the operator refuses its own sample",
+        "the operator rejects its own sample",
         "the kernel raises where the reference gives a result",
-        "accept what the samples claim, or take the sample out if it is not meant to work",
+        "accept what the samples claim, or remove the sample if it is not meant to work",
     ),
     Kind.WRONG_RESULT: Diagnosis(
         "the result is wrong",
         "kernel and reference compute different things",
-        "compare the elements that are shown; the reference in op.py is taken for right",
+        "compare the elements that are shown; the reference in op.py is the specification",
     ),
     Kind.WRONG_DTYPE: Diagnosis(
         "a wrong dtype is read as another",
-        "the kernel takes the bytes of one dtype for another: data_ptr<float>() or a cast without a look at the dtype",
+        "the kernel reads the bytes of one dtype as another: data_ptr<float>() or a cast without a check of the dtype",
         'check it: opwright::check::dtype(x, "x", {opwright::ScalarType::Float}), or dispatch over dtypes',
     ),
     Kind.RESULT_TYPE: Diagnosis(
-        "the result has another shape or dtype than the reference's",
-        "the kernel allocates its output by another rule than the reference",
+        "the result's shape or dtype differs from the reference's",
+        "the kernel and the reference choose the output's shape or dtype by different rules",
         "allocate with the shape and dtype that the reference gives",
     ),
     Kind.STRIDES: Diagnosis(
         "strides are ignored",
         "the kernel walks the memory as if the tensor were contiguous",
-        'take torch::stable::contiguous(x), use x.strides(), or refuse: opwright::check::contiguous(x, "x")',
+        'take torch::stable::contiguous(x), use x.strides(), or reject it: opwright::check::contiguous(x, "x")',
     ),
     Kind.OFFSET: Diagnosis(
         "the storage offset is ignored",
@@ -136,8 +142,8 @@ _DIAGNOSES = {
     ),
     Kind.TAIL: Diagnosis(
         "wrong at the tail of a vector loop",
-        "the elements that are left over when the size is no multiple of the vector width are forgotten or miscounted",
-        "let the scalar loop begin where the vector loop ended, and run to the very end",
+        "the elements left over when the size is not a multiple of the vector width are skipped or miscounted",
+        "start the scalar loop where the vector loop ended, and run it to the end",
     ),
     Kind.SPECIAL_VALUES: Diagnosis(
         "NaN, infinities or denormals come out wrong",
@@ -190,19 +196,19 @@ _DIAGNOSES = {
         "hold memory in std::vector, std::unique_ptr or a Tensor",
     ),
     Kind.BAD_INPUT: Diagnosis(
-        "what the reference refuses is accepted",
-        "the kernel does not look at dtype, device, rank or sizes, and reads what is not there",
+        "what the reference rejects is accepted",
+        "the kernel does not check dtype, device, rank or sizes, and reads out of bounds",
         "check every argument before memory is touched: opwright/check.h",
     ),
     Kind.FAKE_SHAPE: Diagnosis(
         "the fake kernel gives another shape",
         "@op.fake and the kernel compute the result's sizes by different rules",
-        "take the hand-written fake away (the reference then serves), or fix its sizes",
+        "remove the hand-written fake (the reference then serves), or fix its sizes",
     ),
     Kind.FAKE_DTYPE: Diagnosis(
         "the fake kernel gives another dtype or device",
         "@op.fake and the kernel choose the result's dtype by different rules",
-        "take the hand-written fake away (the reference then serves), or fix its dtype",
+        "remove the hand-written fake (the reference then serves), or fix its dtype",
     ),
     Kind.FAKE_STRIDES: Diagnosis(
         "the fake kernel gives other strides",
@@ -231,26 +237,26 @@ _DIAGNOSES = {
     ),
     Kind.UNDEFINED_GRADIENT: Diagnosis(
         "a result without an incoming gradient is not handled",
-        "the backward takes every incoming gradient for given; autograd gives none for a result that nobody used",
+        "the backward assumes every incoming gradient; autograd gives none for a result that is not used",
         "treat an absent gradient (std::nullopt) as zero",
     ),
     Kind.OPCHECK: Diagnosis(
-        "torch.library.opcheck objects",
+        "torch.library.opcheck fails",
         "the registration breaks a rule of PyTorch's own",
         "read its message below",
     ),
     Kind.NOT_IN_GRAPH: Diagnosis(
-        "the graph does not hold the operator",
+        "the graph does not contain the operator",
         "it was decomposed or computed away while the graph was made",
         "give the operator a kernel of its own for this device",
     ),
     Kind.RUNTIME: Diagnosis(
-        "the runtime does not take the operator",
+        "the runtime does not accept the operator",
         "the step that is shown failed",
         "read the message; docs/runtimes.md says what this runtime needs",
     ),
     Kind.SANITIZER: Diagnosis(
-        "a sanitizer objects",
+        "a sanitizer reports an error",
         "the native code breaks a rule of the language, in the line that is shown",
         "fix that line",
     ),

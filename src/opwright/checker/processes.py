@@ -6,7 +6,7 @@ import re
 import signal
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import read
@@ -19,7 +19,8 @@ from opwright.toolchain.run import run
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opwright.checker.worker import Job
+    from opwright.checker.job import Job
+    from opwright.checker.watcher import Watcher
 
 # A cell in which a process died so often is given up.
 _MOST_CRASHES = 6
@@ -27,22 +28,6 @@ _MOST_CRASHES = 6
 _LONGEST_S = 3600.0
 # What its watchdog (faulthandler) prints then.
 _TOO_LONG = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
-
-
-class Watcher(Protocol):
-    """Is told how far the cells are."""
-
-    def start(self, cells: Sequence[tuple[str, str, str]]) -> None:
-        """These are the cells: the operator, the runtime and the device of each."""
-
-    def begin(self, op: str, runtime: str, device: str) -> None:
-        """A cell begins."""
-
-    def case(self, text: str) -> None:
-        """A step of the cell begins."""
-
-    def end(self, cell: Cell) -> None:
-        """A cell is done."""
 
 
 @dataclass
@@ -64,8 +49,8 @@ def run_job(
         job: what to run.
         name: a name for its file.
         environment: variables set on top of this process's own.
-        watcher: is told how far it is.
-        python: the words of a command line that run a module: `python -m`, or a fork server's.
+        watcher: is informed of how far it is.
+        python: the words of a command line that run a module: `python -m`, or those of a fork server.
 
     Raises:
         LoadError: the library could not be opened in the process.
@@ -85,17 +70,17 @@ def _run_once(
 ) -> tuple[int, str, bool]:
     file = Path(job.work) / f"{name}.json"
     job.write(file)
-    said: list[str] = []
+    printed: list[str] = []
     progress.step = {}
 
     def follow(line: str) -> None:
         event = read(line)
         if event is None:
-            said.append(line)
+            printed.append(line)
             return
         kind = event["event"]
         if kind == "begin":
-            said.clear()
+            printed.clear()
             progress.step = event
             if not progress.crashes:  # else it is begun already
                 watcher.begin(event["op"], event["runtime"], event["device"])
@@ -109,7 +94,7 @@ def _run_once(
 
     command = [*python, "opwright.checker.worker", str(file)]
     completed = run(command, env=environment, on_line=follow, check=False, timeout_s=_LONGEST_S)
-    return completed.exit_code, "\n".join(said), completed.timed_out
+    return completed.exit_code, "\n".join(printed), completed.timed_out
 
 
 def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
@@ -153,7 +138,7 @@ def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: floa
     return Failure(
         kind,
         case=step.get("step", "before the first case"),
-        call=step.get("call", ""),
+        repro=step.get("repro", ""),
         got=headline or ended,
         expected="a result, or an error",
         detail=report or output.strip()[-2000:],

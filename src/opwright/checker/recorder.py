@@ -34,20 +34,20 @@ class Recorder:
         self._started = time.perf_counter()
         self._failures: dict[str, Failure] = {}
         self._cases = 0
-        self._refused = 0
+        self._rejected = 0
         self._notes: list[str] = []
 
-    def begin(self, step: str, call: str = "", crash: Kind = Kind.CRASH) -> bool:
+    def begin(self, step: str, repro: str = "", crash: Kind = Kind.CRASH) -> bool:
         """Say what is about to be done; False where a process died of it before, and it must not be done again.
 
         Args:
             step: the step in words, one of its kind in the cell: the name of a case, and what is done with it.
-            call: lines of Python that reproduce it.
+            repro: lines of Python that reproduce it.
             crash: what it would mean if the process died of it.
         """
         if self.died_of(step):
             return False
-        self._emit({"event": "step", **self._where, "step": step, "call": call, "crash": crash.value})
+        self._emit({"event": "step", **self._where, "step": step, "repro": repro, "crash": crash.value})
         return True
 
     def died_of(self, step: str) -> bool:
@@ -58,10 +58,10 @@ class Recorder:
         """Count cases that gave what was expected."""
         self._cases += count
 
-    def refused(self, count: int = 1) -> None:
-        """Count variations that were refused with an error, which is as good."""
+    def rejected(self, count: int = 1) -> None:
+        """Count varied inputs that were rejected with an error, which is allowed."""
         self._cases += count
-        self._refused += count
+        self._rejected += count
 
     def note(self, text: str) -> None:
         """Keep something that a reader of a passed cell should know."""
@@ -82,14 +82,14 @@ class Recorder:
         return any(kind.value in self._failures for kind in kinds)
 
     def cell(self, status: Status | None = None, reason: str = "") -> Cell:
-        """The cell as it stands; `passed` or `failed` unless another status is given."""
+        """The cell so far; `passed` or `failed` unless another status is given."""
         outcome: Status = status or ("failed" if self._failures else "passed")
         return Cell(
             **self._where,
             status=outcome,
             reason=reason or "; ".join(self._notes),
             cases=self._cases,
-            refused=self._refused,
+            rejected=self._rejected,
             failures=tuple(self._failures.values()),
             seconds=round(time.perf_counter() - self._started, 3),
         )

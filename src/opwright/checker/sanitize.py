@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from opwright.builder.plan import Plan
 
 SANITIZERS = ("address", "undefined", "thread")
-_RUNTIMES = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
-# Runs in the instrumented process itself. What compiles more code, or starts a program of its own, is left out.
-RUNTIMES = ("eager", "autograd", "vmap", "trace", "script")
+_SANITIZER_LIBRARIES = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
 
 _HEADLINES = (
     re.compile(r"^.*(?:ERROR|WARNING): (?:Address|Thread|Leak)Sanitizer: .*$", re.MULTILINE),
@@ -81,8 +79,9 @@ def report_in(output: str) -> tuple[str, str]:
 
 def _runtime_library(name: str) -> str:
     compiler = find_cxx()
-    path = run([compiler.path, f"-print-file-name={_RUNTIMES[name]}"]).output.strip()
+    path = run([compiler.path, f"-print-file-name={_SANITIZER_LIBRARIES[name]}"]).output.strip()
     if "/" not in path:
-        msg = f"{compiler.path} brings no {_RUNTIMES[name]}: install the sanitizers of your compiler, or use g++"
+        library = _SANITIZER_LIBRARIES[name]
+        msg = f"{compiler.path} brings no {library}: install the sanitizers of your compiler, or use g++"
         raise ToolchainError(msg)
     return path

@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from opwright.checker import compare, variations
-from opwright.checker.code import call_code
-from opwright.checker.large import large_case
+from opwright.checker.cases.code import call_code
+from opwright.checker.cases.large import large_case
+from opwright.checker.cases.samples import samples
+from opwright.checker.cases.search import varied
+from opwright.checker.compare import judge
 from opwright.spec import derive, expected
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opwright.checker.case import Case
+    from opwright.checker.cases.case import Case
+    from opwright.checker.job import Options
     from opwright.checker.verdict import Failure
-    from opwright.spec import Library, Op
+    from opwright.spec import Op
     from opwright.spec.expected import Expected
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the user of a check asked for.
-
-    Attributes:
-        seed: what random inputs are made from.
-        quick: fewer variations, and only the runtimes that compile nothing.
-        large: also tensors of more than 2**31 bytes, where memory allows.
-        alone: PyTorch's operators use no threads of their own.
-    """
-
-    seed: int = 0
-    quick: bool = False
-    large: bool = False
-    alone: bool = False
 
 
 class Subject:
@@ -54,7 +39,7 @@ class Subject:
 
     def __init__(self, op: Op, path: Path | None, device: str, options: Options, work: Path) -> None:
         self.op = op
-        self.library: Library = op.library
+        self.library = op.library
         self.path = path
         self.device = device
         self.options = options
@@ -69,7 +54,7 @@ class Subject:
     @functools.cached_property
     def samples(self) -> list[Case]:
         """The author's own calls, which have to work."""
-        return variations.samples(self.op, self.device, self.options.seed)
+        return samples(self.op, self.device, self.options.seed)
 
     @functools.cached_property
     def claimed(self) -> list[Case]:
@@ -79,11 +64,13 @@ class Subject:
     @functools.cached_property
     def varied(self) -> list[Case]:
         """Variations of the samples, which have to be right or to be refused."""
-        return variations.varied(self.op, self.samples, self.device, self.options)
+        return varied(self.op, self.samples, self.device, self.options)
 
     def large(self) -> tuple[Case | None, str]:
         """A call with more than 2**31 bytes, to be let go soon; else why there is none. Both are empty unless asked."""
-        return large_case(self.op, self.samples, self.device, self.options)
+        if not self.options.large:
+            return None, ""
+        return large_case(self.op, self.samples, self.device, self.options.seed)
 
     def call(self, arguments: dict[str, Any]) -> list[Any]:
         """Call the operator. What it returns, in order, and then what it says that it writes to."""
@@ -92,12 +79,12 @@ class Subject:
 
     def outcome(self, results: Any, arguments: dict[str, Any]) -> list[Any]:
         """The results of a call in one list, with the arguments that the operator writes to after them."""
-        return expected.outcome(self.op, results, arguments)
+        return expected.call_results(self.op, results, arguments)
 
     def expected(self, case: Case) -> Expected:
         """What the case should give: results and how far from them is right, or a refusal."""
         if case.name not in self._expected:
-            self._expected[case.name] = expected.expected(self.op, case.fresh)
+            self._expected[case.name] = expected.expected_results(self.op, case.fresh)
         return self._expected[case.name]
 
     def forget(self, case: Case) -> None:
@@ -106,11 +93,11 @@ class Subject:
 
     def judge(self, case: Case, results: list[Any]) -> Failure | None:
         """What is wrong with `results`, which a runtime gave for `case`; None where they are right."""
-        return compare.judge(self, case, results)
+        return judge(self.op, case, self.expected(case), results)
 
     def code(self, case: Case) -> str:
         """Lines of Python that make the call of `case`."""
-        return call_code(self, case)
+        return call_code(self.op, case)
 
     def floating(self, case: Case) -> list[str]:
         """The arguments of `case` that autograd could follow: floating ones, in a call with a floating result."""

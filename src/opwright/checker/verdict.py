@@ -19,7 +19,7 @@ class Failure:
     Attributes:
         kind: what sort of fault it is; its diagnosis holds the likely cause and the fix.
         case: the case in words: `x transposed, float32 (16, 33)`.
-        call: lines of Python that reproduce the call; empty where there was none.
+        repro: lines of Python that reproduce the call; empty where there was none.
         got: what came out.
         expected: what was expected.
         detail: what else is known: a sanitizer's report, a compiler's message.
@@ -27,7 +27,7 @@ class Failure:
 
     kind: Kind
     case: str = ""
-    call: str = ""
+    repro: str = ""
     got: str = ""
     expected: str = ""
     detail: str = ""
@@ -54,7 +54,7 @@ class Cell:
         status: what became of it; only `failed` makes the check fail.
         reason: why it does not apply or was not run, or what a reader should know of a pass; may be empty.
         cases: how many cases gave what was expected.
-        refused: how many of them were variations that the operator refused with an error, which it may.
+        rejected: how many of them were varied inputs that the operator rejected with an error, which is allowed.
         failures: the faults, the most telling one first; at most one of a kind.
         seconds: how long it took.
     """
@@ -65,7 +65,7 @@ class Cell:
     status: Status
     reason: str = ""
     cases: int = 0
-    refused: int = 0
+    rejected: int = 0
     failures: tuple[Failure, ...] = ()
     seconds: float = 0.0
 

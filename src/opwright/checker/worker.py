@@ -9,19 +9,18 @@ from __future__ import annotations
 import faulthandler
 import gc
 import importlib
-import json
 import os
 import sys
 import traceback
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from opwright.checker.job import Job
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Emit, Recorder, written
-from opwright.checker.subject import Options, Subject
+from opwright.checker.subject import Subject
 from opwright.checker.verdict import Failure
-from opwright.errors import OpwrightError, SpecError
+from opwright.errors import BridgeError, OpwrightError, SpecError
 from opwright.loader.open import open_library
 from opwright.spec import library_at
 from opwright.spec.difference import first_line
@@ -30,39 +29,7 @@ if TYPE_CHECKING:
     from opwright.checker.runtimes.runtime import Runtime
 
 
-@dataclass(frozen=True)
-class Job:
-    """What one process has to do.
-
-    Attributes:
-        namespace: the library's namespace.
-        path: the op.py.
-        shared_object: the library as it was built; None where it has no native source.
-        cells: the cells to run, as [op, runtime, device].
-        options: what the user asked for.
-        work: a folder for files.
-        skip: for each cell, by its index, the steps of which a process died.
-        step_limit_s: a step that takes longer is a hang, and ends the process.
-    """
-
-    namespace: str
-    path: str
-    shared_object: str | None
-    cells: list[list[str]]
-    options: Options
-    work: str
-    skip: dict[str, list[str]] = field(default_factory=dict)
-    step_limit_s: float = 300.0
-
-    def write(self, path: Path) -> None:
-        """Write the job to a file."""
-        path.write_text(json.dumps(asdict(self)))
-
-    @classmethod
-    def read(cls, path: Path) -> Job:
-        """Read a job that `write` wrote."""
-        given = json.loads(path.read_text())
-        return cls(**{**given, "options": Options(**given["options"])})
+_LONGEST_OUTPUT = 4000  # characters of what a compiler printed
 
 
 def runtime_module(name: str) -> Runtime:
@@ -101,7 +68,7 @@ def main() -> None:
     for number, (op, runtime, device) in enumerate(job.cells):
         if (op, device) not in subjects:
             subjects[op, device] = Subject(library.ops[op], built, device, job.options, Path(job.work))
-        _run_cell(subjects[op, device], runtime, frozenset(job.skip.get(str(number), ())), emit)
+        run_cell(subjects[op, device], runtime, frozenset(job.skip.get(str(number), ())), emit)
     _leave_modules_alone()
 
 
@@ -110,7 +77,8 @@ def _leave_modules_alone() -> None:
     gc.freeze()
 
 
-def _run_cell(subject: Subject, name: str, skip: frozenset[str], emit: Emit) -> None:
+def run_cell(subject: Subject, name: str, skip: frozenset[str], emit: Emit) -> None:
+    """Run the runtime `name` on `subject`, without the steps in `skip`; what comes of it goes to `emit`."""
     recorder = Recorder(subject.op.qualified_name, name, subject.device, emit, skip)
     emit({"event": "begin", "op": subject.op.qualified_name, "runtime": name, "device": subject.device})
     try:
@@ -119,8 +87,16 @@ def _run_cell(subject: Subject, name: str, skip: frozenset[str], emit: Emit) -> 
         if not reason:
             runtime.run(subject, recorder)
         cell = recorder.cell("not applicable", reason) if reason else recorder.cell()
-    except OpwrightError as error:
+    except SpecError as error:
         recorder.fail(Failure(Kind.REFERENCE, got=str(error), expected="a description that can be checked"))
+        cell = recorder.cell()
+    except BridgeError as error:
+        recorder.fail(
+            Failure(Kind.BRIDGE, got=str(error), expected="a bridge that builds", detail=error.output[-4000:])
+        )
+        cell = recorder.cell()
+    except OpwrightError as error:
+        recorder.fail(Failure(Kind.RUNTIME, got=str(error), expected="a runtime that can be set up"))
         cell = recorder.cell()
     except Exception as error:
         recorder.fail(Failure(Kind.RUNTIME, got=first_line(error), detail=traceback.format_exc(limit=-6)))

@@ -1,52 +1,25 @@
-"""What several verbs take: a library, and which of its operators and devices."""
+"""Arguments and options that several verbs share."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from opwright.toolchain.devices import DEVICES
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+PATH = click.Path(path_type=Path)
 
-
-def some_of(known: Sequence[str]) -> Callable[[list[str] | None], list[str] | None]:
-    """What an option does with the names that it is given: they have to be known."""
-
-    def checked(given: list[str] | None) -> list[str] | None:
-        for name in given or ():
-            if name not in known:
-                msg = f"{name!r} is unknown: expected {', '.join(known[:-1])} or {known[-1]}"
-                raise typer.BadParameter(msg)
-        return given
-
-    return checked
-
-
-def one_of(known: Sequence[str]) -> Callable[[str], str]:
-    """The same for an option that takes one name."""
-    some = some_of(known)
-
-    def checked(given: str) -> str:
-        some([given])
-        return given
-
-    return checked
-
-
-LibraryArgument = Annotated[Path, typer.Argument(metavar="PATH", help="The folder of an op.py, or the file.")]
-BundleArgument = Annotated[
-    Path, typer.Argument(metavar="BUNDLE", help="The folder of a bundle, as `opwright ship` writes it.")
-]
-OpsOption = Annotated[
-    list[str] | None, typer.Option("--op", metavar="NAME", help="Only this operator; may be given several times.")
-]
-DevicesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--device", metavar="NAME", help=f"Only this device: {' or '.join(DEVICES)}.", callback=some_of(DEVICES)
-    ),
-]
+library_argument = click.argument("path", type=PATH)
+bundle_argument = click.argument("bundle", type=PATH)
+ops_option = click.option("--op", "ops", metavar="NAME", multiple=True, help="Only this operator; repeat for more.")
+devices_option = click.option(
+    *("--device", "devices"),
+    metavar="NAME",
+    multiple=True,
+    type=click.Choice(DEVICES),
+    help=f"Only this device: {' or '.join(DEVICES)}.",
+)
+seed_option = click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Seed of random inputs.")
+html_option = click.option("--html", metavar="FILE", type=PATH, help="Write the report as an HTML page.")
+json_option = click.option("--json", metavar="FILE", help="Write the result as JSON to FILE; - is standard output.")

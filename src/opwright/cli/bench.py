@@ -1,61 +1,91 @@
-"""`opwright bench`: how fast the operators of a library are, beside their references and their floors."""
+"""`opwright bench`: times the operators of a library against their references and their floors."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from opwright.bencher.result import DIRECTIONS
-from opwright.cli.arguments import DevicesOption, LibraryArgument, OpsOption, some_of
-from opwright.cli.output import JsonOption, stderr, stdout, write_json, write_text
+from opwright.cli.arguments import devices_option, html_option, json_option, library_argument, ops_option, seed_option
+from opwright.cli.output import stderr, stdout, write_json, write_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
+@click.command
+@library_argument
+@ops_option
+@devices_option
+@click.option(
+    "--threads",
+    metavar="N",
+    multiple=True,
+    type=click.IntRange(min=1),
+    help="CPU threads; repeat to time each in turn.",
+)
+@click.option(
+    "--dtype",
+    metavar="NAME",
+    default="float32",
+    show_default=True,
+    help="Dtype of floating tensors that the samples leave open.",
+)
+@click.option(
+    *("--size", "sizes"), metavar="TEXT", multiple=True, help="Only sizes whose label contains TEXT; repeat for more."
+)
+@click.option(
+    *("--direction", "directions"),
+    metavar="NAME",
+    multiple=True,
+    type=click.Choice(DIRECTIONS),
+    help="Only this direction: forward, recorded (forward, recorded by autograd), backward or both.",
+)
+@click.option(
+    "--seconds",
+    metavar="S",
+    type=float,
+    default=2.0,
+    show_default=True,
+    help="Time limit per cell; less if the rounds agree earlier.",
+)
+@click.option("--rounds", metavar="N", type=click.IntRange(min=1), help="Run exactly N rounds per cell instead.")
+@click.option(
+    "--compile/--no-compile",
+    "compiled",
+    default=True,
+    show_default=True,
+    help="Time the compiled reference too (slow to start).",
+)
+@seed_option
+@html_option
+@click.option("--verbose", "-v", is_flag=True, help="Print each cell as it finishes.")
+@json_option
 def bench(
-    path: LibraryArgument,
+    path: Path,
     *,
-    op: OpsOption = None,
-    device: DevicesOption = None,
-    threads: Annotated[
-        list[int] | None,
-        typer.Option("--threads", metavar="N", min=1, help="So many threads on the CPU; several times: one by one."),
-    ] = None,
-    dtype: Annotated[
-        str, typer.Option("--dtype", metavar="NAME", help="The dtype of floating tensors whose author names none.")
-    ] = "float32",
-    size: Annotated[
-        list[str] | None,
-        typer.Option("--size", metavar="TEXT", help="Only sizes with this in their label; may be given several times."),
-    ] = None,
-    direction: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--direction",
-            metavar="NAME",
-            help="Only this one: forward, recorded (forward, recorded for gradients), backward or both.",
-            callback=some_of(DIRECTIONS),
-        ),
-    ] = None,
-    seconds: Annotated[
-        float,
-        typer.Option("--seconds", metavar="S", help="The time for the rounds of a cell; less where they agree before."),
-    ] = 2.0,
-    rounds: Annotated[
-        int | None, typer.Option("--rounds", metavar="N", min=1, help="So many rounds for each cell instead.")
-    ] = None,
-    compiled: Annotated[
-        bool, typer.Option("--compile/--no-compile", help="Time the compiled reference too; compiling takes its time.")
-    ] = True,
-    seed: Annotated[int, typer.Option("--seed", help="What the random inputs are made from.")] = 0,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page for a browser.")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each cell when it is done.")] = False,
-    json: JsonOption = None,
+    ops: tuple[str, ...],
+    devices: tuple[str, ...],
+    threads: tuple[int, ...],
+    dtype: str,
+    sizes: tuple[str, ...],
+    directions: tuple[str, ...],
+    seconds: float,
+    rounds: int | None,
+    compiled: bool,
+    seed: int,
+    html: Path | None,
+    verbose: bool,
+    json: str | None,
 ) -> None:
-    """Time the operators of a library, beside their references and beside what no implementation can avoid.
+    """Time the operators of a library against their references.
 
-    Rows: the reference in op.py called as plain PyTorch, the same under torch.compile, the operator, and the floor.
-    Results and gradients are compared before anything is timed. Exits with 1 when one is wrong, or nothing was timed.
+    PATH is a folder with an op.py, or the file itself.
+
+    Rows: the reference in op.py as plain PyTorch, the reference under torch.compile, the operator, and the floor (the
+    work that no implementation can avoid). Results and gradients are compared before anything is timed. Exits with 1
+    if one is wrong or nothing was timed.
 
     Examples:
 
@@ -63,26 +93,30 @@ def bench(
 
         opwright bench ops/mine --threads 1 --threads 8
 
-        opwright bench ops/mine --op scale --size 1024 --direction forward --no-compile
+        opwright bench ops/mine --op scale --size 1024 --direction forward
 
         opwright bench ops/mine --device cuda --dtype bfloat16
 
         opwright bench ops/mine --html report.html --json report.json
     """
-    # Imported here: this needs torch, for which no other verb's user should wait.
     from opwright.bencher.bench import bench as bench_library
     from opwright.bencher.report.progress import BenchProgress
     from opwright.bencher.report.terminal import show
 
+    if html is not None:
+        # Imported here, since only a page needs matplotlib, and checked before anything is timed.
+        from opwright.bencher.report.html import check_plots, page
+
+        check_plots()
     with BenchProgress(path.resolve().name, stderr(), verbose=verbose) as progress:
         report = bench_library(
             path,
-            ops=op or (),
-            devices=device or (),
-            threads=threads or (),
+            ops=ops,
+            devices=devices,
+            threads=threads,
             dtype=dtype,
-            sizes=size or (),
-            directions=direction or (),
+            sizes=sizes,
+            directions=directions,
             seconds=seconds,
             rounds=rounds,
             compiled=compiled,
@@ -93,11 +127,8 @@ def bench(
     if json != "-":
         show(report, stdout())
     if html is not None:
-        # Imported here: what draws the page's pictures is wanted by few.
-        from opwright.bencher.report.html import page
-
         write_text("--html", str(html), page(report))
     if json is not None:
         write_json(json, report.to_json())
     if not report.passed:
-        raise typer.Exit(1)
+        click.get_current_context().exit(1)

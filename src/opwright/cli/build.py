@@ -1,36 +1,30 @@
-"""`opwright build`: one shared object from one op library."""
+"""`opwright build`: builds an operator library into one shared object."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from opwright.builder.compile import copy_to
-from opwright.builder.library import build_library
-from opwright.cli.arguments import LibraryArgument
-from opwright.cli.output import JsonOption, stderr, stdout, write_json
-from opwright.spec import library_at
+from opwright.cli.arguments import PATH, json_option, library_argument
+from opwright.cli.output import write_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-def build(
-    path: LibraryArgument,
-    *,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Copy the shared object to FILE.")
-    ] = None,
-    cuda: Annotated[
-        bool | None,
-        typer.Option("--cuda/--no-cuda", help="Build the CUDA sources; by default where PyTorch is a CUDA build."),
-    ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each step.")] = False,
-    json: JsonOption = None,
-) -> None:
-    """Build an op library into one shared object, and print where it is.
+@click.command
+@library_argument
+@click.option("--output", "-o", metavar="FILE", type=PATH, help="Copy the shared object to FILE.")
+@click.option("--cuda/--no-cuda", default=None, help="Build the CUDA sources; by default if PyTorch is a CUDA build.")
+@click.option("--verbose", "-v", is_flag=True, help="Print each step.")
+@json_option
+def build(path: Path, *, output: Path | None, cuda: bool | None, verbose: bool, json: str | None) -> None:
+    """Build an operator library into one shared object.
 
-    The object opens with torch.ops.load_library, and in C++ with dlopen or by linking. A build is
-    found again by its content: sources, the headers they really include, flags, compiler, PyTorch.
+    PATH is a folder with an op.py, or the file itself. Prints the path of the object. Load it with
+    torch.ops.load_library; in C++, link it or open it with dlopen. Builds are cached by content: sources, the
+    headers they include, flags, compiler and PyTorch.
 
     Examples:
 
@@ -38,17 +32,19 @@ def build(
 
         opwright build ops/mine -o libmine.so --json -
     """
+    from opwright.builder.compile import copy_to
+    from opwright.builder.library import build_library
+    from opwright.spec import library_at
+
     library = library_at(path)
     artefact = build_library(library, verbose=verbose, cuda=cuda)
     target = copy_to(artefact, output.absolute()) if output else artefact.path
     left_out = [source.name for source in library.sources if source not in artefact.plan.sources]
     if left_out:
-        reason = (
-            "as --no-cuda says" if cuda is False else "this PyTorch is a CPU build; --cuda compiles them all the same"
-        )
-        stderr().print(f"left out: {', '.join(left_out)} ({reason})", markup=False, soft_wrap=True)
+        reason = "--no-cuda" if cuda is False else "this PyTorch is a CPU build; --cuda compiles them anyway"
+        click.echo(f"left out: {', '.join(left_out)} ({reason})", err=True)
     if artefact.log:
-        stderr().print(artefact.log, markup=False, soft_wrap=True)
+        click.echo(artefact.log, err=True)
     if json is not None:
         result = {
             "path": str(target),
@@ -62,4 +58,4 @@ def build(
         }
         write_json(json, result)
     if json != "-":
-        stdout().print(str(target), markup=False, soft_wrap=True)
+        click.echo(str(target))

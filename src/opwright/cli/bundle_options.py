@@ -1,84 +1,113 @@
-"""What the verbs that write a bundle share: their options, and what they show of the bundle."""
+"""Options and output of the verbs that write a bundle."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-import typer
+import click
 
 from opwright.bundle.choices import FORMATS, LEVELS, PRECISIONS
-from opwright.cli.arguments import one_of
-from opwright.cli.output import stderr, stdout, write_json
+from opwright.cli.arguments import PATH, json_option
+from opwright.cli.output import stdout, write_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from opwright.bundle.ship import Shipped
 
-OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="BUNDLE", help="The folder to write.")]
-LibrariesOption = Annotated[
-    list[str] | None,
-    typer.Option("--ops", metavar="PATH", help="An operator library: a folder of an op.py, or a shared object."),
-]
-FormatOption = Annotated[
-    str, typer.Option("--format", metavar="NAME", help=f"{' or '.join(FORMATS)}.", callback=one_of(FORMATS))
-]
-CpuOption = Annotated[
-    str,
-    typer.Option(
-        "--cpu",
-        metavar="LEVEL",
-        help=f"What a package is compiled for: {', '.join(LEVELS)}.",
-        callback=one_of(tuple(LEVELS)),
-    ),
-]
-PrecisionOption = Annotated[
-    str,
-    typer.Option(
-        "--precision",
-        metavar="NAME",
-        help=f"What is computed in inside: {' or '.join(PRECISIONS)}.",
-        callback=one_of(PRECISIONS),
-    ),
-]
-WeightsOption = Annotated[
-    Path | None, typer.Option("--weights", metavar="FILE", help="The model's weights: a state dict.")
-]
-SamplesOption = Annotated[
-    Path | None, typer.Option("--samples", metavar="FILE", help="Sample inputs: .npy, .npz or .pt.")
-]
-ShapesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--shape",
-        metavar="NAME=DTYPE[DIMS]",
-        help="An input's shape: image=float32[1..64,3,224,224]; several times.",
-    ),
-]
-ToleranceOption = Annotated[
-    float | None,
-    typer.Option(
-        "--tolerance",
-        metavar="X",
-        help="How far results may lie from the model's own: 1e-4 of the largest magnitude.",
-    ),
-]
-SelfContainedOption = Annotated[
-    bool, typer.Option("--self-contained", help="Put the host program and PyTorch's libraries in as well.")
-]
-ForceOption = Annotated[bool, typer.Option("--force", help="Take the place of a bundle that is there.")]
-VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Print each step.")]
+F = TypeVar("F", bound="Callable[..., Any]")
 
 
-def named_shapes(given: list[str] | None) -> dict[str, str]:
-    """What `--shape` was given, by the names of the inputs."""
-    return dict(map(_named, given or ()))
+class BundleOptions(TypedDict):
+    """The options that `bundle_options` adds, except --shape, --verbose and --json; `ship` takes them all."""
+
+    output: Path
+    format: str
+    cpu: str
+    precision: str
+    weights: Path | None
+    samples: Path | None
+    tolerance: float | None
+    self_contained: bool
+    force: bool
+
+
+def bundle_options(*, default_format: str) -> Callable[[F], F]:
+    """The options of a verb that writes a bundle.
+
+    Args:
+        default_format: the format without --format.
+    """
+    options = (
+        click.option("--output", "-o", metavar="BUNDLE", type=PATH, required=True, help="The folder to write."),
+        click.option(
+            "--ops",
+            metavar="PATH",
+            multiple=True,
+            help="Operator library: a folder with an op.py, or a shared object; repeat for more.",
+        ),
+        click.option(
+            "--format",
+            metavar="NAME",
+            type=click.Choice(FORMATS),
+            default=default_format,
+            show_default=True,
+            help=f"Format of the model: {' or '.join(FORMATS)}.",
+        ),
+        click.option(
+            "--cpu",
+            metavar="LEVEL",
+            type=click.Choice(tuple(LEVELS)),
+            default="native",
+            show_default=True,
+            help=f"Processor that a package is compiled for: {', '.join(LEVELS)}.",
+        ),
+        click.option(
+            "--precision",
+            metavar="NAME",
+            type=click.Choice(PRECISIONS),
+            default="float32",
+            show_default=True,
+            help=f"Precision of the computation: {' or '.join(PRECISIONS)}.",
+        ),
+        click.option("--weights", metavar="FILE", type=PATH, help="Weights of the model: a file with a state dict."),
+        click.option("--samples", metavar="FILE", type=PATH, help="Sample inputs: a .npy, .npz or .pt file."),
+        click.option(
+            *("--shape", "shapes"),
+            metavar="NAME=DTYPE[DIMS]",
+            multiple=True,
+            help="Shape of an input, such as image=float32[1..64,3,224,224]; repeat for more.",
+        ),
+        click.option(
+            "--tolerance",
+            metavar="X",
+            type=float,
+            help="Allowed deviation from the model's results, relative to the largest magnitude, such as 1e-4.",
+        ),
+        click.option("--self-contained", is_flag=True, help="Include the host program and PyTorch's libraries."),
+        click.option("--force", is_flag=True, help="Replace an existing bundle."),
+        click.option("--verbose", "-v", is_flag=True, help="Print each step."),
+        json_option,
+    )
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+def named_shapes(given: tuple[str, ...]) -> dict[str, str]:
+    """The values of `--shape`, by the name of the input."""
+    return dict(map(_named, given))
 
 
 def report(shipped: Shipped, json: str | None) -> None:
-    """Show a bundle that was written, and what its user should know."""
+    """Print a bundle that was written, with its notes."""
     for note in shipped.notes:
-        stderr().print(f"note: {note}", markup=False, soft_wrap=True)
+        click.echo(f"note: {note}", err=True)
     if json is not None:
         write_json(json, _result(shipped))
     if json != "-":
@@ -88,8 +117,8 @@ def report(shipped: Shipped, json: str | None) -> None:
 def _named(text: str) -> tuple[str, str]:
     name, sign, shape = text.partition("=")
     if not sign or not name.strip():
-        msg = f"{text!r} is no NAME=SHAPE: expected such as image=float32[1..64,3,224,224]"
-        raise typer.BadParameter(msg, param_hint="--shape")
+        msg = f"{text!r} is not NAME=SHAPE; expected for example image=float32[1..64,3,224,224]"
+        raise click.BadParameter(msg, param_hint="--shape")
     return name.strip(), shape
 
 
@@ -99,22 +128,22 @@ def _result(shipped: Shipped) -> dict[str, Any]:
         "differences": shipped.differences,
         "differences_by_output": shipped.by_output,
         "notes": list(shipped.notes),
-        "manifest": asdict(shipped.manifest),
+        "manifest": shipped.manifest.to_builtins(),
     }
 
 
 def _show(shipped: Shipped) -> None:
-    """The files with their sizes, and how far the outputs lay from the model's own after each transform."""
+    """Print the files with their sizes, and each output's deviation from the model's after each transform."""
     from rich.table import Table
 
-    from opwright.report.format import of_bytes
+    from opwright.report.format import format_bytes
 
     console = stdout()
     files = Table(box=None, pad_edge=False, header_style="dim")
     files.add_column("file")
     files.add_column("size", justify="right")
     for name, facts in shipped.manifest.files.items():
-        files.add_row(name, of_bytes(facts.bytes))
+        files.add_row(name, format_bytes(facts.bytes))
     console.print(files)
     console.print()
     steps = Table(box=None, pad_edge=False, header_style="dim")
@@ -125,4 +154,4 @@ def _show(shipped: Shipped) -> None:
         steps.add_row(step, *(f"{found:.1e}" if found else "0" for found in outputs.values()))
     console.print(steps)
     console.print()
-    console.print(f"{shipped.path}", markup=False, soft_wrap=True)
+    click.echo(str(shipped.path))

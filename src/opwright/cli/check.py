@@ -1,63 +1,71 @@
-"""`opwright check`: every operator of a library, in every runtime."""
+"""`opwright check`: checks every operator of a library in every runtime."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from opwright.checker.check import RUNTIMES
-from opwright.checker.check import check as check_library
-from opwright.checker.report.progress import CheckProgress
-from opwright.checker.report.terminal import show
+from opwright.checker.runtime_table import RUNTIME_NAMES
 from opwright.checker.sanitize import SANITIZERS
-from opwright.cli.arguments import DevicesOption, LibraryArgument, OpsOption, some_of
-from opwright.cli.output import JsonOption, stderr, stdout, write_json, write_text
+from opwright.cli.arguments import devices_option, html_option, json_option, library_argument, ops_option, seed_option
+from opwright.cli.output import stderr, stdout, write_json, write_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-def _listed(given: str) -> list[str]:
-    return [name.strip() for name in given.split(",") if name.strip()]
+def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in given.split(",") if name.strip())
+    return tuple(click.Choice(SANITIZERS)(name) for name in names)
 
 
+@click.command
+@library_argument
+@ops_option
+@click.option(
+    *("--runtime", "runtimes"),
+    metavar="NAME",
+    multiple=True,
+    type=click.Choice(RUNTIME_NAMES),
+    help=f"Only this runtime: {', '.join(RUNTIME_NAMES)}.",
+)
+@devices_option
+@seed_option
+@click.option(
+    "--quick", is_flag=True, help="Fewer cases, and only runtimes that compile nothing: seconds, not minutes."
+)
+@click.option("--large", is_flag=True, help="Also use tensors larger than 2^31 bytes, where memory allows.")
+@click.option(
+    "--sanitize",
+    metavar="LIST",
+    default="",
+    callback=_sanitizers,
+    help=f"Build with sanitizers first: {', '.join(SANITIZERS)}.",
+)
+@html_option
+@click.option("--verbose", "-v", is_flag=True, help="Print each cell as it finishes.")
+@json_option
 def check(
-    path: LibraryArgument,
+    path: Path,
     *,
-    op: OpsOption = None,
-    runtime: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--runtime",
-            metavar="NAME",
-            help=f"Only this runtime: {', '.join(RUNTIMES)}.",
-            callback=some_of(RUNTIMES),
-        ),
-    ] = None,
-    device: DevicesOption = None,
-    seed: Annotated[int, typer.Option("--seed", help="What the random inputs are made from.")] = 0,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer cases, and only what compiles nothing: seconds, not minutes.")
-    ] = False,
-    large: Annotated[
-        bool, typer.Option("--large", help="Also tensors of more than 2^31 bytes, where memory allows.")
-    ] = False,
-    sanitize: Annotated[
-        str,
-        typer.Option(
-            "--sanitize",
-            metavar="LIST",
-            help=f"Build with sanitizers first: {', '.join(SANITIZERS)}.",
-            callback=lambda given: ",".join(some_of(SANITIZERS)(_listed(given)) or ()),
-        ),
-    ] = "",
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page for a browser.")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print each cell when it is done.")] = False,
-    json: JsonOption = None,
+    ops: tuple[str, ...],
+    runtimes: tuple[str, ...],
+    devices: tuple[str, ...],
+    seed: int,
+    quick: bool,
+    large: bool,
+    sanitize: tuple[str, ...],
+    html: Path | None,
+    verbose: bool,
+    json: str | None,
 ) -> None:
-    """Check that every operator of a library is right, in every runtime.
+    """Check every operator of a library in every runtime.
 
-    The reference in op.py is the specification. A failure shows the call, what came out, what was expected, the
-    likely cause and the fix. Exits with 1 when something is wrong, or when nothing could be run.
+    PATH is a folder with an op.py, or the file itself.
+
+    The reference in op.py is the specification. A failure shows the call, the actual and the expected result, the
+    likely cause and the fix. Exits with 1 if something is wrong or nothing could be run.
 
     Examples:
 
@@ -71,29 +79,34 @@ def check(
 
         opwright check ops/mine --html report.html --json report.json
     """
+    from opwright.checker.check import check as check_library
+    from opwright.checker.report.progress import CheckProgress
+    from opwright.checker.report.terminal import show
+
     with CheckProgress(path.resolve().name, stderr(), verbose=verbose) as progress:
         report = check_library(
             path,
-            ops=op or (),
-            runtimes=runtime or (),
-            devices=device or (),
+            ops=ops,
+            runtimes=runtimes,
+            devices=devices,
             seed=seed,
             quick=quick,
             large=large,
-            sanitize=_listed(sanitize),
+            sanitize=sanitize,
             progress=progress,
         )
     if json != "-":
         show(report, stdout())
     if html is not None:
-        # Imported here: the page's template engine is wanted by few.
         from opwright.checker.report.html import page
 
         write_text("--html", str(html), page(report))
     if json is not None:
         write_json(json, report.to_json())
     if not report.ran and not report.failures:
-        msg = "error: nothing was checked: no cell ran, for the reasons above. Ask for runtimes and devices that apply"
-        stderr().print(msg, soft_wrap=True)
+        click.echo(
+            "error: nothing was checked: no cell ran, for the reasons above. Choose runtimes and devices that apply",
+            err=True,
+        )
     if not report.passed:
-        raise typer.Exit(1)
+        click.get_current_context().exit(1)

@@ -1,11 +1,13 @@
-"""The program `opwright`: its verbs, and what an error looks like."""
+"""The program `opwright`: its verbs, and how errors are reported.
+
+A verb's module imports what only describes its options; what does the work is imported when the verb runs.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
-import typer
+import click
 
 from opwright import __version__
 from opwright.cli.bench import bench
@@ -14,57 +16,53 @@ from opwright.cli.check import check
 from opwright.cli.doctor import doctor
 from opwright.cli.migrate import migrate
 from opwright.cli.new import new
-from opwright.cli.output import stderr
-from opwright.cli.run import CONTEXT, run
+from opwright.cli.run import run
 from opwright.cli.ship import ship
 from opwright.cli.verify import verify
 from opwright.errors import OpwrightError
 
-app = typer.Typer(
+
+def _version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked:
+        click.echo(f"opwright {__version__}")
+        context.exit()
+
+
+class _InThisOrder(click.Group):
+    """A group that lists its verbs in the order of its table, which is that of their use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's own signature
+        """The names of the verbs."""
+        return list(self.commands)
+
+
+app = _InThisOrder(
     name="opwright",
     help="Describe a PyTorch operator once in Python, make it fast in C++ or CUDA, run it everywhere.",
     epilog=(
         "Exit codes: 0 done, 2 wrong usage, 3 op.py, 4 toolchain, 5 build, 6 load, 7 cache, 8 bundle, 1 anything else;"
-        " run and verify: those of the host, docs/host.md."
+        " for run and verify, those of the host: see docs/host.md."
     ),
+    commands=[new, build, check, bench, ship, migrate, verify, run, doctor],
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_version,
+            help="Print the version and exit.",
+        )
+    ],
     no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(new)
-app.command()(build)
-app.command()(check)
-app.command()(bench)
-app.command()(ship)
-app.command()(migrate)
-app.command()(verify)
-app.command(context_settings=CONTEXT)(run)
-app.command()(doctor)
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"opwright {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _common(
-    *,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
-    ] = False,
-) -> None:
-    """Hold the options that come before the verb."""
 
 
 def main() -> None:
-    """Run the command line; an error is one message on standard error and its own exit code."""
+    """Run the command line; an error becomes one message on standard error and the exit code of its class."""
     try:
-        app()
+        app(prog_name="opwright")
     except OpwrightError as error:
-        console = stderr()
-        console.print("error:", style="bold red", end=" ")
-        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {error}", err=True)
         sys.exit(error.exit_code)

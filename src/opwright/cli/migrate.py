@@ -1,68 +1,63 @@
-"""`opwright migrate`: the road from a TorchScript file to a package that AOTInductor compiles."""
+"""`opwright migrate`: rebuilds a TorchScript model from its source as a bundle."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from opwright.cli import bundle_options
-from opwright.cli.output import JsonOption, stderr
+from opwright.cli.arguments import PATH
+from opwright.cli.bundle_options import bundle_options, named_shapes, report
+from opwright.cli.output import stderr
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from typing_extensions import Unpack
+
+    from opwright.cli.bundle_options import BundleOptions
 
 
+@click.command
+@click.argument("saved", metavar="MODEL.pt", type=PATH)
+@click.option(
+    "--source",
+    metavar="MODEL",
+    required=True,
+    help="Its source: file.py:callable or package.module:callable.",
+)
+@bundle_options(default_format="aoti")
 def migrate(
-    saved: Annotated[Path, typer.Argument(metavar="MODEL.pt", help="The TorchScript model.")],
+    saved: Path,
     *,
-    source: Annotated[
-        str,
-        typer.Option(
-            "--source", metavar="MODEL", help="What it was made of: file.py:callable or package.module:callable."
-        ),
-    ],
-    output: bundle_options.OutputOption,
-    ops: bundle_options.LibrariesOption = None,
-    format: bundle_options.FormatOption = "aoti",
-    cpu: bundle_options.CpuOption = "native",
-    precision: bundle_options.PrecisionOption = "float32",
-    weights: bundle_options.WeightsOption = None,
-    samples: bundle_options.SamplesOption = None,
-    shape: bundle_options.ShapesOption = None,
-    tolerance: bundle_options.ToleranceOption = None,
-    self_contained: bundle_options.SelfContainedOption = False,
-    force: bundle_options.ForceOption = False,
-    verbose: bundle_options.VerboseOption = False,
-    json: JsonOption = None,
+    source: str,
+    ops: tuple[str, ...],
+    shapes: tuple[str, ...],
+    verbose: bool,
+    json: str | None,
+    **options: Unpack[BundleOptions],
 ) -> None:
-    """Write a bundle of a TorchScript model whose source is there, in the other format.
+    """Write a bundle from the source of a TorchScript model.
 
-    The module that the source makes is given the weights of MODEL.pt. Its results, and those of what is compiled of it,
-    are compared with MODEL.pt's, output by output; the bundle's goldens are MODEL.pt's own results.
+    AOTInductor compiles it, unless --format says otherwise. The module that the source makes gets the weights of
+    MODEL.pt. Its results, and those of the compiled model, are compared with MODEL.pt's, output by output. The goldens
+    of the bundle are the results of MODEL.pt.
 
     Examples:
 
-        opwright migrate old.pt --source model.py:net --ops ops/mine -o build/net --format aoti
+        opwright migrate old.pt --source model.py:net --ops ops/mine -o net
 
-        opwright migrate frozen.pt --source model.py:net --weights net.pth -o build/net
+        opwright migrate old.pt --source model.py:net --weights w.pth -o net
     """
-    # Imported here: this needs torch, for which no other verb's user should wait.
-    from opwright.bundle.progress import ShipProgress
-    from opwright.bundle.ship import ship
+    from opwright.bundle.ship import ship as ship_model
+    from opwright.report.progress import Progress
 
-    shipped = ship(
+    shipped = ship_model(
         source,
-        ops or (),
-        output=output,
-        format=format,
-        cpu=cpu,
-        precision=precision,
-        weights=weights,
+        ops,
         like=saved,
-        samples=samples,
-        shapes=bundle_options.named_shapes(shape),
-        tolerance=tolerance,
-        self_contained=self_contained,
-        force=force,
-        progress=ShipProgress(stderr(), verbose=verbose),
+        shapes=named_shapes(shapes),
+        progress=Progress(options["output"].name, verbose=verbose, console=stderr()),
+        **options,
     )
-    bundle_options.report(shipped, json)
+    report(shipped, json)

@@ -1,29 +1,30 @@
-"""Where a verb's words go: text for people, JSON for programs."""
+"""The output of a verb: text for people, JSON for programs."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from rich.console import Console
+import click
 
 from opwright.errors import OpwrightError
 
-JsonOption = Annotated[
-    str | None,
-    typer.Option("--json", metavar="FILE", help="Write the result as JSON to FILE; - is standard output."),
-]
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def stdout() -> Console:
-    """The console for results; colour only on a terminal."""
+    """The console for tables and reports; colour only on a terminal."""
+    from rich.console import Console
+
     return Console(highlight=False)
 
 
 def stderr() -> Console:
     """The console for errors and progress; colour only on a terminal."""
+    from rich.console import Console
+
     return Console(stderr=True, highlight=False)
 
 
@@ -37,18 +38,19 @@ def write_json(target: str, result: dict[str, Any]) -> None:
 
 
 def write_text(option: str, target: str, text: str) -> None:
-    """Write what `option` asks for to the file `target`, or to standard output for `-`.
+    """Write the text that `option` asked for to the file `target`, or to standard output for `-`.
 
     Raises:
         OpwrightError: the file cannot be written.
     """
     if target == "-":
-        typer.echo(text, nl=False)
+        click.echo(text, nl=False)
         return
     try:
         Path(target).write_text(text)
     except OSError as error:
         msg = (
-            f"{option} {target} cannot be written: {error.strerror}. Name a file in a folder that exists, or - for here"
+            f"{option} {target} cannot be written: {error.strerror}. "
+            "Name a file in a folder that exists, or - for standard output"
         )
         raise OpwrightError(msg) from error

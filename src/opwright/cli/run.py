@@ -1,28 +1,41 @@
-"""`opwright run`: a bundle, in a process without Python."""
+"""`opwright run`: runs a bundle in a process without Python."""
 
 from __future__ import annotations
 
-import typer
+from typing import TYPE_CHECKING
 
-from opwright.cli.arguments import BundleArgument
-from opwright.host.install import host_program
-from opwright.toolchain.run import become
+import click
 
-# What stands behind the bundle is the program's own affair, and it explains it itself.
-CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": ["-h"]}
+from opwright.cli.arguments import bundle_argument
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Everything after the bundle belongs to the host program, which has its own --help: it is not taken as an option here.
+_CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": ["-h"]}
 
 
-def run(context: typer.Context, bundle: BundleArgument) -> None:
-    """Run a bundle on inputs from files, in a process without Python.
+@click.command(context_settings=_CONTEXT)
+@bundle_argument
+@click.pass_context
+def run(context: click.Context, bundle: Path) -> None:
+    """Run a bundle on inputs from files, without Python.
 
-    Everything behind the bundle goes to the host program: `opwright run my_bundle --help` lists it.
+    BUNDLE is a folder that `opwright ship` wrote. Everything after the bundle goes to the host program; `opwright
+    run my_bundle --help` lists its options, --json among them.
 
     Examples:
 
         opwright run my_bundle --input photo.jpg --top-k 5
 
-        opwright run my_bundle --input image=a.npy --input warp=b.npy --output result.npz
+        opwright run my_bundle --input image=a.npy --input warp=b.npy
 
         opwright run my_bundle --requests list.jsonl --runners 2 --json -
     """
+    if str(bundle) == "--help":
+        click.echo(context.get_help())
+        return
+    from opwright.host.install import host_program
+    from opwright.toolchain.run import become
+
     become([host_program(), bundle, *context.args])

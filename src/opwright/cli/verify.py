@@ -1,17 +1,25 @@
-"""`opwright verify`: whether a bundle is whole, and gives here what it gave where it was made."""
+"""`opwright verify`: verifies that a bundle is complete and reproduces its goldens on this machine."""
 
 from __future__ import annotations
 
-from opwright.cli.arguments import BundleArgument
-from opwright.cli.output import JsonOption
-from opwright.host.install import host_program
-from opwright.toolchain.run import become
+from typing import TYPE_CHECKING
+
+import click
+
+from opwright.cli.arguments import bundle_argument, json_option
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-def verify(bundle: BundleArgument, *, json: JsonOption = None) -> None:
-    """Check a bundle on this machine: every digest, what it needs, every schema, and its goldens.
+@click.command
+@bundle_argument
+@json_option
+def verify(bundle: Path, *, json: str | None) -> None:
+    """Verify that a bundle is complete and works on this machine.
 
-    The host does it, without Python. Its exit codes are docs/host.md's.
+    BUNDLE is a folder that `opwright ship` wrote. Compares digests, requirements, schemas and goldens. The host
+    program does this, without Python; docs/host.md lists its exit codes.
 
     Examples:
 
@@ -19,4 +27,7 @@ def verify(bundle: BundleArgument, *, json: JsonOption = None) -> None:
 
         opwright verify my_bundle --json -
     """
+    from opwright.host.install import host_program
+    from opwright.toolchain.run import become
+
     become([host_program(), bundle, "--verify", *(["--json", json] if json else [])])

@@ -8,16 +8,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opwright.builder import ninja
 from opwright.builder.cache import Cache, digest
-from opwright.builder.progress import Progress
 from opwright.errors import OpwrightError, ToolchainError
 from opwright.toolchain.compiler import find_cxx
-from opwright.toolchain.packages import find_package
+from opwright.toolchain.packages import package_versions
 from opwright.toolchain.pytorch import find_pytorch
 from opwright.toolchain.run import Completed, failure, run
 
@@ -26,6 +23,7 @@ if TYPE_CHECKING:
 
 _NAME = "opwright_host"
 _CPP = Path(__file__).resolve().parent / "cpp"
+_VERSION = re.compile(r"^__version__ = .*", flags=re.MULTILINE)
 _NOT_INSTALLED = {"tests"}
 # pkg-config's names, and Debian's.
 PACKAGES = {
@@ -40,9 +38,9 @@ _STEP = re.compile(r"^\[(\d+)/(\d+)\] (?:Building|Linking) .*?([^/ ]+?)(?:\.o)?$
 
 
 def install_host(*, verbose: bool = False) -> Path:
-    """Build the host, about two minutes, or find it built.
+    """Build the host, which takes about one minute, or find it in the cache.
 
-    Safe to call from many processes at once: one builds, the others wait and take what it made.
+    Safe to call from many processes at once: one builds, the others wait and use the result.
 
     Args:
         verbose: print each step.
@@ -57,9 +55,12 @@ def install_host(*, verbose: bool = False) -> Path:
     """
     cache = Cache()
     torch = find_pytorch()
-    recipe = digest([version("opwright"), *torch.identity, *find_cxx().identity, *_packages(), *_sources()])
+    recipe = digest([*torch.identity, *find_cxx().identity, *_packages(), *_sources()])
     if (found := cache.find_folder(recipe)) is not None:
         return found
+    from opwright.builder import ninja
+    from opwright.report.progress import Progress
+
     with Progress(_NAME, verbose=verbose) as shown, cache.building(recipe, shown.note) as work:
         if (found := cache.find_folder(recipe)) is not None:
             return found
@@ -72,14 +73,14 @@ def install_host(*, verbose: bool = False) -> Path:
         }
         words = [f"-D{name}={value}" for name, value in settings.items()]
         build = work / "build"
-        _must_succeed(run(["cmake", "-G", "Ninja", "-S", _CPP, "-B", build, *words], check=False))
+        _require_success(run(["cmake", "-G", "Ninja", "-S", _CPP, "-B", build, *words], check=False))
 
         def show(line: str) -> None:
             if step := _STEP.match(line):
                 shown.step("build", step[3], int(step[1]), int(step[2]))
 
         jobs = ["--parallel", os.environ["MAX_JOBS"]] if os.environ.get("MAX_JOBS") else []
-        _must_succeed(run(["cmake", "--build", build, "--target", "install", *jobs], check=False, on_line=show))
+        _require_success(run(["cmake", "--build", build, "--target", "install", *jobs], check=False, on_line=show))
         return cache.keep_folder(recipe, work / "prefix")
 
 
@@ -89,23 +90,20 @@ def host_program(*, verbose: bool = False) -> Path:
 
 
 def _packages() -> list[str]:
-    missing, found = [], []
-    for name, debian in PACKAGES.items():
-        try:
-            found.append(f"{name} {find_package(name).version}")
-        except ToolchainError:  # noqa: PERF203  all that is missing is told at once
-            missing.append(f"{name} ({debian})")
-    if missing:
+    versions = package_versions(PACKAGES)
+    if missing := [f"{name} ({debian})" for name, debian in PACKAGES.items() if name not in versions]:
         msg = (
-            f"the host needs what this machine lacks: {', '.join(missing)}. Install the development files: in brackets "
-            "stands Debian's name. `opwright doctor` shows what is there"
+            f"the host needs packages that are missing: {', '.join(missing)}. Install their development files (names "
+            "of Debian's packages are in brackets). `opwright doctor` shows what is installed"
         )
         raise ToolchainError(msg)
-    return found
+    return [f"{name} {version}" for name, version in versions.items()]
 
 
 def _sources() -> list[str | bytes]:
-    parts: list[str | bytes] = []
+    # CMake takes the version from the same line. The settings come from this file.
+    face = (_CPP.parents[1] / "__init__.py").read_text(encoding="utf-8")
+    parts: list[str | bytes] = [*_VERSION.findall(face), Path(__file__).read_bytes()]
     for path in sorted(_CPP.rglob("*")):
         where = path.relative_to(_CPP)
         if path.is_file() and where.parts[0] not in _NOT_INSTALLED:
@@ -113,13 +111,13 @@ def _sources() -> list[str | bytes]:
     return parts
 
 
-def _must_succeed(completed: Completed) -> None:
+def _require_success(completed: Completed) -> None:
     if completed.exit_code != 0:
         raise failure(completed, "the host cannot be built")
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Print the folder, for CMake; gives the exit code."""
+    """Print the folder, for CMake; return the exit code."""
     try:
         print(install_host(verbose="--verbose" in arguments))  # noqa: T201  CMake reads standard output
     except OpwrightError as error:

@@ -1,4 +1,4 @@
-"""The C++ autograd bridge: built once for a PyTorch, it gives native gradients to operators without Python's help."""
+"""Builds and attaches the C++ autograd bridge, which gives native backwards to autograd without Python."""
 
 from __future__ import annotations
 
@@ -8,39 +8,46 @@ from pathlib import Path
 
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import Plan
-from opwright.builder.progress import Progress
-from opwright.errors import BuildError, LoadError, ToolchainError
+from opwright.errors import BridgeError, BuildError, LoadError, ToolchainError
+from opwright.report.progress import Progress
 
 SOURCE = Path(__file__).resolve().parents[1] / "autograd" / "bridge.cpp"
 _NAME = "opwright_autograd"
 
 
 def build_bridge() -> Path:
-    """Build the bridge for the installed PyTorch (about 20 s), or find it built.
+    """Build the bridge for the installed PyTorch (about 20 s), or find it in the cache.
 
     Returns:
         The shared object. A C++ process opens it after the operator libraries, or links it.
 
     Raises:
         ToolchainError: there is no compiler.
-        BuildError: PyTorch's headers do not take it.
+        BridgeError: it does not compile with PyTorch's headers.
     """
-    return build_plan(Plan(name=_NAME, sources=(SOURCE,), abi="full"), progress=Progress(_NAME)).path
+    try:
+        return build_plan(Plan(name=_NAME, sources=(SOURCE,), abi="full"), progress=Progress(_NAME)).path
+    except BuildError as error:
+        msg = (
+            "opwright's C++ autograd bridge does not build; your library is not at fault. Try another compiler or "
+            f"PyTorch release, and see `opwright doctor`. {error}"
+        )
+        raise BridgeError(msg, command=error.command, output=error.output) from error
 
 
 def attach() -> bool:
-    """Give autograd to every operator library in this process that names native gradients.
+    """Attach the native gradients of all operator libraries in this process to autograd.
 
     Returns:
-        Whether it did. Where the bridge cannot be built, it warns, and Python has to register the gradients.
+        Whether it did. If the bridge cannot be built, it warns, and Python has to register the gradients.
 
     Raises:
         LoadError: a library's table of gradients cannot be used.
     """
     try:
         path = build_bridge()
-    except (ToolchainError, BuildError) as error:
-        first_line = str(error).splitlines()[0]
+    except (ToolchainError, BridgeError) as error:
+        first_line = str(error.__cause__ or error).splitlines()[0]
         warnings.warn(
             f"the C++ autograd bridge cannot be built ({first_line}); native gradients are registered in Python, which "
             "is slower, and a process without Python has none",

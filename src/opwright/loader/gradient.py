@@ -1,4 +1,4 @@
-"""Gradients that are registered in Python: derived from a reference, or through a native backward."""
+"""Registers gradients in Python: derived from a reference, or through a native backward."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from opwright.spec import Op
-    from opwright.spec.backward import Backward
+    from opwright.spec.op import Backward
 
 
 # The namespace where the bridge (autograd/bridge.cpp) looks for references, each under "<namespace>__<name>".
@@ -25,7 +25,7 @@ COMPOSITES = "opwright_composite"
 
 
 def register_composite(op: Op, kept: torch.library.Library) -> None:
-    """Register the reference of `op`, whose gradient is native, for the bridge to call in forward mode.
+    """Register the reference of `op`, which has a native gradient, for the bridge to call in forward mode.
 
     Args:
         op: the operator.
@@ -38,19 +38,19 @@ def register_composite(op: Op, kept: torch.library.Library) -> None:
 def register_gradient(op: Op, kept: torch.library.Library) -> None:
     """Register the gradient of `op` with PyTorch, in `kept`.
 
-    Not with `torch.library.register_autograd`, which gives no gradient to keyword-only tensors and to lists with a None
-    in them, refuses `torch.func.grad`, and takes the derivative of `torch.func.jvp` for zero.
+    `torch.library.register_autograd` is not used: it gives no gradient to keyword-only tensors and to lists that
+    contain None, does not support `torch.func.grad`, and returns zero as the derivative of `torch.func.jvp`.
     """
     kept.impl(op.name, _AutogradKernel(op), "Autograd", with_keyset=True)
 
 
 class _AutogradKernel:
-    """What stands at the Autograd key of an operator."""
+    """The kernel of an operator for the Autograd key."""
 
     def __init__(self, op: Op) -> None:
         self.op = op
         self._overload = _overload(op)
-        # What is called where a gradient is recorded: the operator itself, or its training form.
+        # The operator to call while autograd records: the operator itself, or its training form.
         self.recorded = op.recorded
         self._recorded_overload = _overload(op.recorded)
         self._in_forward_mode = _in_forward_mode(op)
@@ -65,7 +65,7 @@ class _AutogradKernel:
             return self.run(keys, args, kwargs)
         call = _Call(self, keys, args, kwargs)
         if _is_in_a_transformation():
-            # The dispatcher calls this kernel once for each level of torch.func: it is to be recorded at this one.
+            # The dispatcher calls this kernel once for each level of torch.func: record the call at this level.
             with enable_single_level_autograd_function():
                 recorded: Any = super(Function, _Recorded).apply(call, *flat)  # type: ignore[no-untyped-call]
         else:
@@ -93,16 +93,16 @@ class _AutogradKernel:
 
     def _argument(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         at = self._places[name]
-        # The dispatcher leaves out what equals its default, which for tensors is None.
+        # The dispatcher omits an argument that equals its default, which for tensors is None.
         return args[at] if at < len(args) else kwargs.get(name)
 
 
-# Stands for a tensor among leaves that are kept without their tensors.
+# A placeholder for a tensor among leaves that are kept without their tensors.
 _TENSOR = object()
 
 
 class _Call:
-    """One call on its way through `_Recorded`, which hands tensors on and nothing else."""
+    """The state of one call of `_Recorded`, whose own arguments can only be tensors."""
 
     def __init__(
         self, kernel: _AutogradKernel, keys: torch._C.DispatchKeySet, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -119,7 +119,7 @@ class _Recorded(Function):
     @staticmethod
     def forward(ctx: Any, call: _Call, *_inputs: Tensor) -> tuple[Tensor, ...]:
         op = call.kernel.recorded
-        # `apply` has switched both off. What outer transformations differentiate is recorded further down.
+        # `apply` has switched both off. Below, the outer transformations record what they differentiate.
         with (
             torch.set_grad_enabled(_is_in_a_transformation()),
             forward_ad._set_fwd_grad_enabled(_is_in_a_transformation()),  # noqa: SLF001  it has no public name
@@ -154,9 +154,9 @@ class _Recorded(Function):
 
 
 def _in_forward_mode(op: Op) -> Callable[..., Any]:
-    """What `op` is for tensors with tangents: its reference, since PyTorch has the derivatives of what that is made of.
+    """The kernel of `op` for tensors with tangents: its reference, whose operators have derivatives in PyTorch.
 
-    Without it PyTorch would go on as if the tangents were zero.
+    Without it PyTorch would treat the tangents as zero.
     """
     composite = derive.composite(op)
 
@@ -164,7 +164,7 @@ def _in_forward_mode(op: Op) -> Callable[..., Any]:
         if not op.has_own_reference and _is_in_a_transformation():
             msg = (
                 f"{op.qualified_name} has no forward-mode derivative (torch.func.jvp, jacfwd, hessian): its reference "
-                "is a derivative itself. Use reverse mode for both (torch.func.jacrev of jacrev)"
+                "is itself a derivative. Use reverse mode for both (torch.func.jacrev of jacrev)"
             )
             raise NotImplementedError(msg)
         return composite(*args, **kwargs)
@@ -181,8 +181,8 @@ def _native(
 ) -> Sequence[Any]:
     known = {**dict(zip(gradient.result_names, pytree.tree_leaves(output), strict=True)), **arguments}
     call = _overload(gradient.op)
-    said = [list(wanted)] if gradient.wanted_is_said else []
-    found = call(*grads, *(known[name] for name in gradient.saves), *said)
+    flags = [list(wanted)] if gradient.takes_wanted else []
+    found = call(*grads, *(known[name] for name in gradient.saves), *flags)
     return found if len(gradient.forward.differentiable) > 1 else [found]
 
 

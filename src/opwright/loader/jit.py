@@ -1,4 +1,4 @@
-"""Builds sources and loads what comes of them, with the arguments of `torch.utils.cpp_extension`."""
+"""Builds and loads sources, with the arguments of `torch.utils.cpp_extension`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan, copy_to
 from opwright.builder.inline import inline_sources
 from opwright.builder.plan import Product, plan_sources, with_definitions
-from opwright.builder.progress import Progress
 from opwright.errors import BuildError, LoadError, ToolchainError
 from opwright.loader.shared_object import import_module, open_operators
+from opwright.report.progress import Progress
 from opwright.spec import library_at
 from opwright.toolchain.pytorch import find_pytorch
 
@@ -42,9 +42,9 @@ def load(
 ) -> ModuleType | str:
     """Build sources into a shared object, or find it built, and load it.
 
-    The arguments are those of `torch.utils.cpp_extension.load`, in its order. What differs: builds
-    are found again by content; `is_python_module` is found from the sources when it is not said; and
-    no intermediate files stay, so `keep_intermediates` changes nothing.
+    The arguments are those of `torch.utils.cpp_extension.load`, in its order. Differences: builds are
+    found again by content; `is_python_module` is detected from the sources by default; and no
+    intermediate files are kept, so `keep_intermediates` has no effect.
 
     Args:
         name: the file name of what is built, and of the Python module if it is one.
@@ -56,9 +56,9 @@ def load(
         extra_include_paths: folders of headers.
         build_directory: a folder that gets a copy of what is built.
         verbose: print each step.
-        with_cuda: compile and link for CUDA; by default where a source ends in `.cu`.
+        with_cuda: compile and link for CUDA; by default if a source ends in `.cu`.
         with_sycl: refused: opwright does not build SYCL.
-        is_python_module: import the result as a Python module; by default where a source binds one.
+        is_python_module: import the result as a Python module; by default if a source binds one.
         is_standalone: build a program instead of a shared object.
         keep_intermediates: taken for compatibility.
         packages: names of pkg-config packages, such as `opencv4`.
@@ -78,7 +78,7 @@ def load(
         msg = "opwright builds C++ and CUDA, not SYCL: leave with_sycl and extra_sycl_cflags out"
         raise ToolchainError(msg)
     if is_python_module and is_standalone:
-        msg = "is_python_module and is_standalone exclude each other: a program is not a module; pass one of them"
+        msg = "is_python_module and is_standalone exclude each other, since a program is not a module: pass one of them"
         raise BuildError(msg)
     asked: dict[bool | None, Product | None] = {None: None, True: "python_module", False: "operators"}
     plan = plan_sources(
@@ -95,7 +95,7 @@ def load(
     )
     if plan.cuda and not is_standalone and find_pytorch().cuda is None:
         msg = (
-            f"{name!r} holds CUDA code and this PyTorch ({find_pytorch().version}) is a CPU build, which cannot "
+            f"{name!r} contains CUDA code and this PyTorch ({find_pytorch().version}) is a CPU build, which cannot "
             "load it: install a CUDA build of torch, or pass with_cuda=False and no .cu files"
         )
         raise LoadError(msg)
@@ -143,7 +143,7 @@ def load_inline(
     The arguments are those of `torch.utils.cpp_extension.load_inline`, in its order; those of `load`
     mean what they mean there. PyTorch's headers are included only for sources that include none of
     them: a source that includes `opwright/op.h` compiles in seconds. Errors are always PyTorch's, and
-    there is no precompiled header, so `with_pytorch_error_handling` and `use_pch` change nothing.
+    there is no precompiled header, so `with_pytorch_error_handling` and `use_pch` have no effect.
 
     Args:
         name: the file name of what is built, and of the Python module if it is one.

@@ -1,4 +1,4 @@
-"""Asks the dispatcher what is registered for an operator, and where."""
+"""Queries the dispatcher for the registrations of an operator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def has_native_kernel(qualified_name: str, device: str) -> bool:
-    """Whether a kernel for the device, or for every device, is native and not Python's."""
+    """Whether the operator has a native kernel (not one in Python) for the device, or for every device."""
     table = torch._C._dispatch_dump(qualified_name)
     keys = f"{device.upper()}|CompositeExplicitAutograd|CompositeImplicitAutograd"
     places = re.findall(rf"^(?:{keys})(?:\[alias\])?: registered at (\S+)", table, flags=re.MULTILINE)
@@ -16,7 +16,7 @@ def has_native_kernel(qualified_name: str, device: str) -> bool:
 
 
 def native_schemas(namespace: str) -> list[str]:
-    """The schemas of the operators of `namespace` that are defined in native code, as PyTorch prints them, in order."""
+    """The schemas of the operators of `namespace` that are defined in native code, as PyTorch prints them, sorted."""
     schemas = [str(schema) for schema in torch._C._jit_get_all_schemas() if schema.name.startswith(f"{namespace}::")]  # noqa: SLF001  it has no public name
     return sorted(schema for schema in schemas if _is_native(schema.partition("(")[0]))
 

@@ -1,4 +1,4 @@
-"""What autograd has to know of operators that write to their arguments."""
+"""Registers with autograd that an operator mutates arguments."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ _BELOW_AUTOGRAD = torch._C._after_autograd_keyset
 _BELOW_IN_PLACE = torch._C._after_ADInplaceOrView_keyset
 
 
-def register_writes(op: Op, kept: torch.library.Library) -> None:
-    """Let autograd see that `op` writes to its arguments.
+def register_mutation(op: Op, kept: torch.library.Library) -> None:
+    """Register the mutated arguments of `op` with autograd.
 
-    What requires a gradient may not be written to, since the write has no derivative. And each write counts as a new
-    version, so that a backward that saved the old one is refused.
+    An argument that requires grad may not be mutated, since the mutation has no derivative. Each mutation
+    increments the version of the tensor, so that PyTorch refuses a backward that saved the previous one.
     """
     overload = getattr(getattr(torch.ops, op.library.namespace), op.name).default
-    places = {parameter.name: at for at, parameter in enumerate(op.parameters) if parameter.written}
+    places = {parameter.name: at for at, parameter in enumerate(op.parameters) if parameter.mutated}
 
-    def written(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    def mutated(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
         for name, at in places.items():
-            # The dispatcher leaves out what equals its default, which for tensors is None.
+            # The dispatcher omits an argument that equals its default, which for tensors is None.
             value = args[at] if at < len(args) else kwargs.get(name)
             for tensor in [value] if isinstance(value, Tensor) else value or ():
                 yield name, tensor
 
     def refuse_gradients(keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
-        for name, tensor in written(args, kwargs):
+        for name, tensor in mutated(args, kwargs):
             if tensor.requires_grad and torch.is_grad_enabled():
                 kind = "a leaf that requires grad" if tensor.is_leaf else "part of a graph that requires grad"
                 msg = (
-                    f"{op.qualified_name} writes to {name}, which is {kind}, and the write has no derivative: call it "
+                    f"{op.qualified_name} mutates {name}, which is {kind}, and the mutation has no derivative: call it "
                     f"under torch.no_grad(), or pass {name}.detach()"
                 )
                 raise RuntimeError(msg)
@@ -45,8 +45,8 @@ def register_writes(op: Op, kept: torch.library.Library) -> None:
             return overload.redispatch(keys & _BELOW_AUTOGRAD, *args, **kwargs)
 
     def count_versions(keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
-        # Before the kernel runs: it may write and then fail.
-        torch.autograd.graph.increment_version([tensor for _, tensor in written(args, kwargs)])
+        # Before the kernel runs: it may mutate the tensor and then fail.
+        torch.autograd.graph.increment_version([tensor for _, tensor in mutated(args, kwargs)])
         return overload.redispatch(keys & _BELOW_IN_PLACE, *args, **kwargs)
 
     kept.impl(op.name, refuse_gradients, "Autograd", with_keyset=True)

@@ -22,7 +22,7 @@ class Loaded:
 
     Attributes:
         library: what its op.py describes.
-        path: the shared object that was opened; None where the library has no native source.
+        path: the shared object that was opened; None if the library has no native sources.
         ops: its operators, as `torch.ops.<namespace>` has them.
     """
 
@@ -32,14 +32,14 @@ class Loaded:
 
 
 def open(path: str | Path, *, verbose: bool = False) -> Loaded:
-    """Build the library at `path` if needed, load it, and give its operators.
+    """Build the library at `path` if needed, and load it.
 
     Args:
         path: the folder of an op.py, or the file itself.
         verbose: print each step.
 
     Raises:
-        OpwrightError: the description, the toolchain, a source or the load is wrong; the class says which.
+        OpwrightError: the description, the toolchain, a source or the load failed; the class says which.
 
     Example:
         mine = opwright.open("ops/mine")
@@ -49,12 +49,12 @@ def open(path: str | Path, *, verbose: bool = False) -> Loaded:
 
 
 def open_library(library: Library, *, verbose: bool = False, built: Path | None = None) -> Loaded:
-    """Build `library` if needed, load it, register what follows from its references.
+    """Build `library` if needed, load it, and register what is derived from its references.
 
     Args:
         library: the library.
         verbose: print each step.
-        built: a shared object of it that is built already.
+        built: its shared object, if it is already built.
 
     Raises:
         OpwrightError: as for `open`.

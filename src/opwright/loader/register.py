@@ -1,4 +1,4 @@
-"""Gives PyTorch what follows from the references: definitions, fallback kernels, fake kernels, gradients."""
+"""Registers with PyTorch what is derived from the references: definitions, kernels, fake kernels, gradients."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import torch
 from opwright.errors import LoadError
 from opwright.loader import bridge
 from opwright.loader.gradient import COMPOSITES, register_composite, register_gradient
-from opwright.loader.mutation import register_writes
+from opwright.loader.mutation import register_mutation
 from opwright.loader.shared_object import check_free
 from opwright.spec import derive
 
 if TYPE_CHECKING:
     from opwright.spec import Library, Op
 
-# Runs on every device, the fake one included, that has no kernel of its own.
+# Runs on every device without its own kernel, including the fake one.
 _ANY_DEVICE = "CompositeExplicitAutograd"
 
 # Registrations last as long as these objects do.
@@ -25,7 +25,7 @@ _registered: set[str] = set()
 
 
 def define(library: Library) -> None:
-    """Define the operators of a library that has no native source.
+    """Define the operators of a library without native sources.
 
     Raises:
         LoadError: the namespace is taken.
@@ -42,10 +42,10 @@ def define(library: Library) -> None:
 
 
 def register(library: Library) -> None:
-    """Register what the references of `library` give, wherever nothing native is registered.
+    """Register what is derived from the references of `library`, except where something native is registered.
 
     Raises:
-        LoadError: what is defined in C++ differs from what op.py says.
+        LoadError: a schema that is defined in C++ differs from the one in op.py.
     """
     namespace = library.namespace
     if namespace in _registered:
@@ -73,9 +73,9 @@ def _register(op: Op, kept: torch.library.Library, *, has_native_gradient: bool)
     if op.hand_written_vmap is not None:
         torch.library.register_vmap(name, op.hand_written_vmap, lib=kept)
     if op.mutates:
-        register_writes(op, kept)
+        register_mutation(op, kept)
     elif not op.differentiable:
-        # Said, not left to PyTorch's default, which warns when a gradient is asked for.
+        # Registered explicitly, because PyTorch's default warns when a gradient is requested.
         kept.impl(op.name, torch.library.fallthrough_kernel, "Autograd")
     elif has_native_gradient:
         register_composite(op, _fragment(COMPOSITES))
@@ -84,7 +84,7 @@ def _register(op: Op, kept: torch.library.Library, *, has_native_gradient: bool)
 
 
 def _compare(op: Op) -> None:
-    """Compare the schema that is registered with the one that the reference gives.
+    """Compare the registered schema with the one of the reference.
 
     Raises:
         LoadError: they differ.
@@ -93,7 +93,7 @@ def _compare(op: Op) -> None:
     described = str(torch._C.parse_schema(f"{op.library.namespace}::{op.schema}"))
     if registered != described:
         msg = (
-            f"the schema of {op.qualified_name} that is registered differs from what {op.library.root / 'op.py'} "
-            f"says:\n  registered: {registered}\n  op.py:      {described}\nBuild the library again, or fix op.py"
+            f"the registered schema of {op.qualified_name} differs from the one in {op.library.root / 'op.py'}:\n"
+            f"  registered: {registered}\n  op.py:      {described}\nBuild the library again, or fix op.py"
         )
         raise LoadError(msg)

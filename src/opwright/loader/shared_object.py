@@ -1,4 +1,4 @@
-"""Opens a shared object whose operators then belong to this process."""
+"""Opens shared objects, which register their operators in this process."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def open_operators(path: Path) -> set[str]:
         The namespaces that it defines.
 
     Raises:
-        LoadError: a namespace is taken, something it needs is missing, or a registration failed.
+        LoadError: a namespace is taken, a dependency is missing, or a registration failed.
     """
     path = path.resolve()
     with _lock:
         if path not in _opened:
             namespaces = defined_namespaces(path)
-            # Looked at first: a second definition ends the process from within dlopen, where nothing can be caught.
+            # Checked first: a second definition ends the process within dlopen, where no exception can be caught.
             check_free(namespaces, path)
             try:
                 torch.ops.load_library(path)
             except OSError as error:
-                # torch says only that it could not; the loader's own words are in the cause.
+                # torch's message has no reason; the message of the dynamic loader is in the cause.
                 raise LoadError(_causes(path, str(error.__cause__ or error))) from error
             _check_registered(path)
             _opened[path] = namespaces
@@ -51,17 +51,17 @@ def open_operators(path: Path) -> set[str]:
 
 
 def check_free(namespaces: Iterable[str], path: Path) -> None:
-    """Check that nothing defines `namespaces`, which `path` is about to define.
+    """Check that the `namespaces` that `path` is about to define are not defined yet.
 
     Raises:
-        LoadError: one is taken; the message says by what.
+        LoadError: one is taken; the message names the library that defines it.
     """
     for namespace in sorted(namespaces):
         where = _taken(namespace)
         if where is not None:
             msg = (
-                f"the namespace {namespace!r} that {path} defines is taken in this process already, {where}. "
-                "One library defines a namespace: give this one another name, or start a new process to "
+                f"the namespace {namespace!r} that {path} defines is already taken in this process, {where}. "
+                "Only one library can define a namespace: give this one another name, or start a new process to "
                 "load a new build of the same library"
             )
             raise LoadError(msg)
@@ -71,14 +71,14 @@ def import_module(name: str, path: Path) -> ModuleType:
     """Import the Python module `name` from the shared object at `path`.
 
     Raises:
-        LoadError: it is no Python module of that name, or something it needs is missing.
+        LoadError: it is not a Python module of that name, or a dependency is missing.
     """
     with _lock:
         if path.resolve() not in _opened:
             check_free(defined_namespaces(path), path)
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
-            msg = f"{path} cannot be imported: a Python module's file name ends in .so"
+            msg = f"{path} cannot be imported: expected the file name of a Python module, which ends in .so"
             raise LoadError(msg)
         try:
             module = importlib.util.module_from_spec(spec)
@@ -90,10 +90,10 @@ def import_module(name: str, path: Path) -> ModuleType:
 
 
 def _taken(namespace: str) -> str | None:
-    """Where `namespace` is defined; None if it is free."""
+    """Where `namespace` is defined; None if it is not."""
     try:
-        # The dispatcher has no question for this: define it for a moment, and be refused if it is taken.
-        torch.library.Library(namespace, "DEF")._destroy()  # noqa: SLF001  its only other end is garbage collection
+        # The dispatcher has no query for this: define the namespace for a moment, which fails if it is taken.
+        torch.library.Library(namespace, "DEF")._destroy()  # noqa: SLF001  otherwise only garbage collection ends it
     except ValueError:
         return "by PyTorch itself"
     except RuntimeError as error:
@@ -104,7 +104,7 @@ def _taken(namespace: str) -> str | None:
 
 
 def _check_registered(path: Path) -> None:
-    with contextlib.suppress(AttributeError):  # not made with opwright/op.h: nothing to ask
+    with contextlib.suppress(AttributeError):  # built without opwright/op.h: it has no such function
         ask = ctypes.CDLL(str(path)).opwright_load_error
         ask.restype = ctypes.c_char_p
         error = ask()
@@ -113,24 +113,24 @@ def _check_registered(path: Path) -> None:
             raise LoadError(msg)
 
 
-def _causes(path: Path, said: str) -> str:
+def _causes(path: Path, reason: str) -> str:
     causes = []
-    if symbol := re.search(r"undefined symbol: (\S+)", said):
+    if symbol := re.search(r"undefined symbol: (\S+)", reason):
         causes.append(
-            f"it calls {symbol[1]}, which no library that it names has: link what defines it (packages= or ldflags=)"
+            f"it calls {symbol[1]}, which none of its libraries defines: link one that does (packages= or ldflags=)"
         )
         causes.append("it was built against another PyTorch: build it again with the one that is installed")
-    if needed := re.search(r"(\S+): cannot open shared object file", said):
+    if needed := re.search(r"(\S+): cannot open shared object file", reason):
         causes.append(
-            f"it needs {needed[1]}, which is not where the loader looks: install it, or add its folder to "
+            f"it needs {needed[1]}, which the dynamic loader does not find: install it, or add its folder to "
             "LD_LIBRARY_PATH"
         )
-    if "cuda" in said.lower() and torch.version.cuda is None:
-        causes.append("it holds CUDA code, and this PyTorch is a CPU build: install a CUDA build of torch")
-    if "PyInit_" in said:
+    if "cuda" in reason.lower() and torch.version.cuda is None:
+        causes.append("it contains CUDA code, and this PyTorch is a CPU build: install a CUDA build of torch")
+    if "PyInit_" in reason:
         causes.append(
-            "it is no Python module of that name: bind one with PYBIND11_MODULE(TORCH_EXTENSION_NAME, m), "
+            "it is not a Python module of that name: bind one with PYBIND11_MODULE(TORCH_EXTENSION_NAME, m), "
             "or pass is_python_module=False"
         )
     listed = "".join(f"\n  {number}. {cause}" for number, cause in enumerate(causes, 1))
-    return f"{path} cannot be loaded: {said}" + (f"\nLikely causes:{listed}" if listed else "")
+    return f"{path} cannot be loaded: {reason}" + (f"\nLikely causes:{listed}" if listed else "")

@@ -1,4 +1,4 @@
-"""Reads from a shared object, without opening it, which operator namespaces it defines."""
+"""Reads the operator namespaces that a shared object defines, without opening it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# What the registration macros leave behind: opwright's own, and PyTorch's two, whose static object's name is mangled
-# with its length in front, behind the namespaces that it is in. (Their static function is often inlined away.)
+# The symbols of the registration macros: opwright's, and PyTorch's two, whose static object has a mangled name with its
+# length first, after its C++ namespaces. (Their static function is often inlined.)
 _OURS = re.compile(r"^opwright_defines_(\w+)$")
 _TORCHS = re.compile(r"^_Z(?:N\w*?)?L(\d+)((?:STABLE_)?TORCH_LIBRARY_static_init_)")
 
 
 def defined_namespaces(path: Path) -> set[str]:
-    """The namespaces whose one definition (`TORCH_LIBRARY` or the like) is in `path`.
+    """The namespaces that `path` defines, with `TORCH_LIBRARY` or an equivalent.
 
     Raises:
-        LoadError: the file is not there, or is not a shared object of this kind of machine.
+        LoadError: the file cannot be read, or is not an ELF file.
     """
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Builds the probe program, with operator libraries linked into it or with none."""
+"""Builds the probe, with or without operator libraries linked into it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import Plan
-from opwright.builder.progress import Progress
 from opwright.errors import BuildError
+from opwright.report.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,11 +17,11 @@ _NAME = "probe"
 
 
 def build_probe(libraries: Sequence[Path] = (), *, verbose: bool = False) -> Path:
-    """Build the probe for the installed PyTorch, or find it built.
+    """Build the probe for the installed PyTorch, or find it in the cache.
 
     Args:
-        libraries: shared objects to link into it, in the order in which their operators are to be registered. A
-            program with libraries takes a link and no compile where the one without them was built.
+        libraries: shared objects to link into it, in the order in which their operators are to be registered. If
+            the probe without libraries is built, this takes a link and no compile.
         verbose: print each step.
 
     Raises:
@@ -46,7 +46,7 @@ def probe_plan(libraries: Sequence[Path] = ()) -> Plan:
         include_dirs=(cpp, host, host / "include"),
         abi="full",
         product="program",
-        # Nothing here takes time when it runs, and the compile is shorter.
+        # PyTorch does the work: more optimization only makes the build longer.
         cflags=("-O1",),
         ldflags=tuple(_linked(libraries)),
     )
@@ -57,9 +57,9 @@ def _linked(libraries: Sequence[Path]) -> list[str]:
     # The loader runs the constructors of a program's libraries from the last one to the first.
     for library in reversed([path.absolute() for path in libraries]):
         if not library.is_file():
-            msg = f"the library {library} is not there, and cannot be linked into the probe: build it first"
+            msg = f"the library {library} does not exist, so it cannot be linked into the probe: build it first"
             raise BuildError(msg)
-        # Where a library names itself (its SONAME), that name and not the path is looked up when the program starts.
+        # A library that has a SONAME is looked up by that name, not by its path, when the program starts.
         words += [str(library), "-Xlinker", "-rpath", "-Xlinker", str(library.parent)]
-    # Operators register themselves: nothing in the program calls the libraries, and the linker would leave them out.
+    # Operators register themselves. Nothing in the program calls the libraries, so the linker would leave them out.
     return ["-Wl,--push-state,--no-as-needed", *words, "-Wl,--pop-state"] if words else []

@@ -1,7 +1,7 @@
-"""The two files through which the probe is asked and answers.
+"""The two files through which the probe is used: requests and responses.
 
-Of tensors whose dtype the C++ archives do not know (uint16, float8 and others) the bits travel: in the tensor's
-place there is a tuple of a marker, the dtype's name, and the same memory as integers.
+A tensor whose dtype the C++ archives do not support (uint16, float8 and others) is replaced by a tuple: a marker, the
+dtype's name, and the same memory as integers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INTEGER_OF_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int
 
 @dataclass(frozen=True)
 class Response:
-    """What became of one request.
+    """The result of one request.
 
     Attributes:
         outputs: what the model returned: tensors, numbers, strings and None, out of their tuples and lists.

@@ -1,4 +1,4 @@
-"""The gradients that the probe computes with `backward`, computed here."""
+"""The gradients that the probe computes with `backward`, computed in Python."""
 
 from __future__ import annotations
 

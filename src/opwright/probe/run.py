@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-# What a request prints may stand before these on their line.
+# What a model prints may precede these on their line.
 _PROGRESS = re.compile(r"(?:request (\d+)|answered)$", flags=re.MULTILINE)
 _SUMMARY = re.compile(r'\{"python_mapped": .*\}$', flags=re.MULTILINE)
-_REASON = re.compile(r"^(?:host|probe): (.*)$", flags=re.MULTILINE)
-# What C++ prints of an exception that nothing caught.
+_REASON = re.compile(r"^probe: (.*)$", flags=re.MULTILINE)
+# What C++ prints for an uncaught exception.
 _THROWN = re.compile(r"^ *what\(\): *(.*)$", flags=re.MULTILINE)
 
 
@@ -29,14 +29,14 @@ class ProbeRun:
     """One run of the probe.
 
     Attributes:
-        responses: one for each request; empty if the probe did not come to its end.
-        error: why it did not, in one line; else empty.
+        responses: one for each request; empty if the probe did not finish.
+        error: why it did not finish, in one line; else empty.
         signal: the signal that ended it, such as `SIGSEGV`; empty if none did.
-        request: the number, from 0 on, of the request that it was ended in; None if it was in none.
-        timed_out: whether it was killed because its time was over.
-        python_mapped: whether a piece of Python was in the process; None if it did not come to its end.
-        load_seconds: how long the model took to load.
-        median_run_seconds: the median over the requests that were answered without an error.
+        request: the index, from 0, of the request during which it ended; None outside of requests.
+        timed_out: whether it was killed because it exceeded its time limit.
+        python_mapped: whether a library of Python was mapped into the process; None if it did not finish.
+        load_seconds: the time that loading the model took.
+        median_run_seconds: the median over the requests that raised no error.
         command: the command line, ready to paste into a shell.
         output: everything that was printed, by libraries and models too.
     """
@@ -66,27 +66,27 @@ def run_probe(
 ) -> ProbeRun:
     """Run `model` on each of `requests` in a process of `program`.
 
-    Tensors arrive as they are: layout, offset, `requires_grad`. What two of them share they share no more.
+    Tensors keep their layout, offset and `requires_grad`. Tensors that share memory do not share it in the probe.
 
     Args:
-        program: what `build_probe` gave.
-        model: a TorchScript model (`.pt`), or a package that AOTInductor compiled (`.pt2`), which is given the
-            tensors of a request, one after the other, and nothing else.
+        program: what `build_probe` returned.
+        model: a TorchScript model (`.pt`), or a package that AOTInductor compiled (`.pt2`), which receives
+            only the tensors of a request, one after the other.
         requests: the positional arguments of each call: tensors, numbers, strings, None, and tuples or lists of them.
-        work: a folder for the files in which requests and responses travel.
+        work: a folder for the files of requests and responses.
         libraries: shared objects to open first, in this order.
         backward: also compute gradients; TorchScript only.
-        timeout_s: kill the process after so many seconds.
+        timeout_s: kill the process after this many seconds.
         env: variables set on top of this process's own.
 
     Raises:
-        ToolchainError: `program` is not there.
+        ToolchainError: `program` does not exist.
     """
     asked, answered = work / "requests.pt", work / "responses.pt"
     write_requests(requests, asked)
     answered.unlink(missing_ok=True)
     options = [word for library in libraries for word in ("--library", library)]
-    # A package is unpacked where temporary files go, and a process that is killed leaves it there.
+    # A package is unpacked into a temporary folder, which a process that is killed leaves behind.
     with tempfile.TemporaryDirectory(dir=work) as temporary:
         completed = run(
             [program, *options, *(["--backward"] if backward else []), model, asked, answered],
@@ -124,8 +124,8 @@ def _error(completed: Completed, where: str, timeout_s: float | None) -> str:
     if reasons:
         return str(reasons[-1])
     last_line = completed.output.rstrip("\n").rpartition("\n")[2]
-    said = "" if _PROGRESS.search(last_line) else last_line
-    return f"the probe exited {where} with status {completed.exit_code}" + (f": {said}" if said else "")
+    reported = "" if _PROGRESS.search(last_line) else last_line
+    return f"the probe exited {where} with status {completed.exit_code}" + (f": {reported}" if reported else "")
 
 
 def _signal(completed: Completed) -> str:

@@ -1,1 +1,1 @@
-"""What reports share: the words, the lines on a terminal, the look of a page."""
+"""What all reports share: formatting, lines on a terminal, the page template."""

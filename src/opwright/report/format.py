@@ -1,4 +1,4 @@
-"""Words for people, which no terminal and no page stumbles over."""
+"""Formats numbers and text for terminals and pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _KIB = 1024
 
 
 def duration(seconds: float) -> str:
-    """A time for people: `0.4 s`, `34 s`, `2 min 5 s`."""
+    """A duration: `0.4 s`, `34 s`, `2 min 5 s`."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), _MINUTE)
@@ -16,33 +16,33 @@ def duration(seconds: float) -> str:
 
 
 def printable(text: str) -> str:
-    r"""The text with all that would not be seen, or would steer a terminal, written out: `\x1b`."""
+    r"""The text with control characters and other characters that are not printable escaped: `\x1b`."""
     return "".join(
         letter if letter in "\n\t" or letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in text.replace("\r\n", "\n")
     )
 
 
-def of_seconds(seconds: float) -> str:
-    """A measured time to three figures: `812 ns`, `12.3 µs`, `1.05 ms`, `2.30 s`."""
+def format_seconds(seconds: float) -> str:
+    """A measured time with three significant digits: `812 ns`, `12.3 µs`, `1.05 ms`, `2.30 s`."""
     return _scaled(seconds, (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)))
 
 
-def of_bytes(count: float) -> str:
-    """A number of bytes to three figures: `812 B`, `1.50 KiB`, `24.0 MiB`."""
+def format_bytes(count: float) -> str:
+    """A number of bytes with three significant digits: `812 B`, `1.50 KiB`, `24.0 MiB`."""
     return f"{count:.0f} B" if count < _KIB else _scaled(count, (("KiB", _KIB), ("MiB", _KIB**2), ("GiB", _KIB**3)))
 
 
 def three_figures(number: float) -> str:
-    """A positive number to three figures, never as a power of ten: `0.0125`, `1.00`, `86.4`, `1250`."""
+    """A positive number with three significant digits, never with an exponent: `0.0125`, `1.00`, `86.4`, `1250`."""
     if not number:
         return "0"
-    exponent = int(f"{number:.2e}".partition("e")[2])  # of what it is rounded to
+    exponent = int(f"{number:.2e}".partition("e")[2])  # after rounding
     return f"{number:.{max(0, 2 - exponent)}f}"
 
 
 def _scaled(number: float, units: tuple[tuple[str, float], ...]) -> str:
-    # By what it is rounded to: 999.9 µs is 1.00 ms.
+    # After rounding: 999.9 µs is 1.00 ms.
     fitting = [unit for unit in units if float(f"{number / unit[1]:.2e}") >= 1]
     unit, size = fitting[-1] if fitting else units[0]
     return f"{three_figures(number / size)} {unit}"

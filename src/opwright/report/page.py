@@ -1,4 +1,4 @@
-"""A report as one page that holds all it needs: it can be mailed, kept, and opened without a network."""
+"""A report as one self-contained HTML page, which opens without a network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def rendered(
+def render_page(
     template: Path,
     *,
     tool: str,
@@ -23,16 +23,16 @@ def rendered(
     facts: Mapping[str, str],
     **values: Any,
 ) -> str:
-    """The page that `template`, which extends `page.html.jinja`, makes: no other file, nothing that is not escaped.
+    """Render `template`, which extends `page.html.jinja`, into one page without other files; all values are escaped.
 
     Args:
-        template: the file.
-        tool: the command that the report is of.
-        subject: what it is about.
-        outcome: the verdict in a word.
-        tally: the verdict in a sentence.
-        facts: what it was made with, by name; what is empty is left out.
-        values: what else the template shows.
+        template: the template file.
+        tool: the command that made the report.
+        subject: the subject of the report.
+        outcome: the verdict in one word.
+        tally: the verdict in one sentence.
+        facts: the circumstances of the report, by name; an empty one is not shown.
+        values: further values for the template.
     """
     environment = jinja2.Environment(
         autoescape=True,

@@ -1,4 +1,4 @@
-"""Lines on a terminal: whatever they hold, and however wide and however old it is."""
+"""Prints lines on a terminal of any width and encoding, with control characters escaped."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 Piece = tuple[str, str]  # text and its style
 Pieces = list[Piece]  # a line
 
-_HEAD, _TAIL = 14, 4  # of a long text, so many lines from its beginning and from its end are shown
+_HEAD, _TAIL = 14, 4  # the lines of a long text that are shown, from its start and from its end
 _LONGEST = 1000  # characters of one line
-_ELSEWHERE = "--json and --html have them"
-_NARROWEST = 20  # text is not squeezed into fewer columns than this
+_ELSEWHERE = "see --json or --html"
+_NARROWEST = 20  # columns: text is not wrapped to fewer
 
-_ASCII = str.maketrans({DASH: "-", "·": "|", "µ": "u", "±": "~"})  # what opwright's own words hold beside ASCII
+_ASCII = str.maketrans({DASH: "-", "·": "|", "µ": "u", "±": "~"})  # the characters beyond ASCII in opwright's own text
 
 
 def print_lines(lines: Iterable[Pieces], console: Console) -> None:
-    """Print lines, with all that would steer the terminal written out.
+    """Print lines, with control characters escaped.
 
-    What is longer than the terminal is wide is not broken here, so that it can be searched for and pasted.
+    A line that is wider than the terminal is not wrapped here, so that it can be searched and copied.
     """
     for pieces in lines:
         text = Text.assemble(*((_encodable(printable(piece), console.encoding), style) for piece, style in pieces))
@@ -37,7 +37,7 @@ def print_lines(lines: Iterable[Pieces], console: Console) -> None:
 
 
 def paragraph(label: str, text: str, width: int | None) -> Iterator[Pieces]:
-    """Text behind a label, its further lines as far in; broken at `width` where there is one."""
+    """Text after a label, with further lines indented to match; wrapped at `width` unless that is None."""
     lead = label
     for line in _cut(text.splitlines()):
         pieces = [line]
@@ -50,19 +50,19 @@ def paragraph(label: str, text: str, width: int | None) -> Iterator[Pieces]:
 
 
 def _cut(lines: list[str]) -> list[str]:
-    """The lines, but for what would push everything else off the screen; the cut says where the rest is."""
+    """The lines, shortened if there are too many or too long ones; the mark says where to find the rest."""
     shown = [
         line if len(line) <= _LONGEST else f"{line[:_LONGEST]} [{len(line) - _LONGEST} more characters; {_ELSEWHERE}]"
         for line in lines
     ]
-    left_out = len(lines) - _HEAD - _TAIL
-    if left_out <= 1:
+    omitted = len(lines) - _HEAD - _TAIL
+    if omitted <= 1:
         return shown
-    return [*shown[:_HEAD], f"[{left_out} lines are left out here; {_ELSEWHERE}]", *shown[-_TAIL:]]
+    return [*shown[:_HEAD], f"[{omitted} lines omitted; {_ELSEWHERE}]", *shown[-_TAIL:]]
 
 
 def _encodable(text: str, encoding: str) -> str:
-    """The text as a terminal without UTF-8 can show it."""
+    """The text in the characters of the terminal's encoding."""
     if encoding.startswith("utf"):
         return text
     return text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)

@@ -1,1 +1,1 @@
-"""New operator libraries: folders that build, and check green, as they stand."""
+"""Creates operator libraries that build and pass their check."""

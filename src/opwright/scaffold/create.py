@@ -1,4 +1,4 @@
-"""Makes the folder of a new operator library: whole, or not at all."""
+"""Creates the folder of a new operator library, in one step or not at all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from opwright.errors import OpwrightError, SpecError
 from opwright.scaffold.flavour import Flavour
-from opwright.spec import Library
+from opwright.spec.library import Library
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class Created:
     """A new operator library.
 
     Attributes:
-        folder: where it is.
-        namespace: the part before `::` in its operators' names.
-        flavour: what it is written in.
+        folder: its absolute path.
+        namespace: the part before `::` in the names of its operators.
+        flavour: the languages that it is written in.
         files: the names of its files.
     """
 
@@ -30,15 +30,15 @@ class Created:
 
 
 def create(path: Path, flavour: Flavour = Flavour.CPU) -> Created:
-    """Make the folder `path`, with an operator library whose namespace is the folder's name.
+    """Create the folder `path` with an operator library whose namespace is the name of the folder.
 
     Args:
-        path: a folder that is not there yet, or is empty. Folders above it are made too.
-        flavour: what the library is written in.
+        path: a folder that does not exist or is empty. Missing parent folders are created too.
+        flavour: the languages that the library is written in.
 
     Raises:
-        SpecError: its name cannot be a namespace, or there is something already.
-        OpwrightError: the system refuses to make it.
+        SpecError: its name is not a valid namespace, or `path` is not empty.
+        OpwrightError: the folder cannot be written.
     """
     folder = path.resolve()
     namespace = _checked_name(folder.name)
@@ -46,7 +46,7 @@ def create(path: Path, flavour: Flavour = Flavour.CPU) -> Created:
     try:
         _check_free(path, folder)
         top = _topmost_new(folder)
-        # Beside it, so that a rename, which is one step, brings everything into place.
+        # Written next to it, then renamed: the folder appears complete, in one step.
         with tempfile.TemporaryDirectory(dir=top.parent, prefix=f".{top.name}-") as beside:
             draft = Path(beside) / top.name
             (draft / folder.relative_to(top)).mkdir(parents=True)
@@ -54,33 +54,33 @@ def create(path: Path, flavour: Flavour = Flavour.CPU) -> Created:
                 (draft / folder.relative_to(top) / name).write_text(text, encoding="utf-8")
             draft.rename(top)
     except OSError as error:
-        msg = f"{path} cannot be made: {error.strerror}. Name a folder in one that you may write to"
+        msg = f"{path} cannot be created: {error.strerror}. Name a folder where you have write permission"
         raise OpwrightError(msg) from error
     return Created(folder, namespace, flavour, tuple(files))
 
 
 def _checked_name(name: str) -> str:
     if keyword.iskeyword(name):
-        msg = f"the name {name!r} is a word of Python's: torch.ops.{name} cannot be written. Choose 'my_{name}', say"
+        msg = f"{name!r} is a Python keyword: torch.ops.{name} is a syntax error. Choose a name such as my_{name}"
         raise SpecError(msg)
-    return Library(name).namespace  # which refuses every name that no library may have
+    return Library(name).namespace  # which refuses names that a library cannot have
 
 
 def _check_free(path: Path, folder: Path) -> None:
     if folder == Path.cwd():
-        msg = f"{path} is the folder that you are in: name a new one in it, or call from the folder above"
+        msg = f"{path} is the current folder: name a new folder in it, or run this from the parent folder"
         raise SpecError(msg)
     if folder.is_dir():
         if inside := sorted(entry.name for entry in folder.iterdir()):
-            msg = f"{path} is there already, and holds {_some(inside)}: name a folder that is new or empty"
+            msg = f"{path} exists and contains {_some(inside)}: name a new or empty folder"
             raise SpecError(msg)
     elif folder.exists():
-        msg = f"{path} is there already, and is no folder: choose another name"
+        msg = f"{path} exists and is not a folder: choose another name"
         raise SpecError(msg)
 
 
 def _topmost_new(folder: Path) -> Path:
-    """The first of the folders on the way to `folder` that is to be made; `folder` itself where all are there."""
+    """The topmost missing folder on the path to `folder`; `folder` itself if none is missing."""
     new = [one for one in (folder, *folder.parents) if not one.exists()]
     return new[-1] if new else folder
 

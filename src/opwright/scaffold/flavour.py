@@ -1,4 +1,4 @@
-"""The flavours of a new operator library: which files each of them has."""
+"""The flavours of a new operator library, and the files of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 
 class Flavour(enum.Enum):
-    """What a new library is written in; its value is the name that `--json` uses."""
+    """The languages of a new library; the value is the name that `--json` uses."""
 
     CPU = "cpu"
     CUDA = "cuda"
@@ -19,15 +19,19 @@ class Flavour(enum.Enum):
     PYTHON_ONLY = "python-only"
 
     @property
+    def is_native(self) -> bool:
+        """Whether a library of this flavour has sources to compile."""
+        return self is not Flavour.PYTHON_ONLY
+
+    @property
     def operator(self) -> str:
-        """The name of the operator that a library of this flavour begins with."""
+        """The name of the operator that a new library of this flavour has."""
         return "gaussian_blur" if self is Flavour.OPENCV else "swiglu"
 
     def files(self, namespace: str) -> dict[str, str]:
         """The text of each file of a library with this namespace, by the file's name."""
-        # Nothing is escaped: these are no web pages, and a namespace is an identifier.
         environment = jinja2.Environment(
-            autoescape=False,  # noqa: S701  as said above
+            autoescape=False,  # noqa: S701  the files are not web pages, and a namespace is an identifier
             keep_trailing_newline=True,
             loader=jinja2.FileSystemLoader(_TEMPLATES),
             lstrip_blocks=True,
@@ -37,7 +41,7 @@ class Flavour(enum.Enum):
         given = {
             "namespace": namespace,
             "cuda": self is Flavour.CUDA,
-            "python_only": self is Flavour.PYTHON_ONLY,
+            "python_only": not self.is_native,
         }
         return {name: environment.get_template(template).render(given) for name, template in _FILES[self].items()}
 

@@ -1,4 +1,4 @@
-"""What an operator is: its library, its reference, its samples, and what follows from them."""
+"""Describes operators: their library, reference and samples, and everything that is derived from them."""
 
 from opwright.spec.find import library_at
 from opwright.spec.library import Library

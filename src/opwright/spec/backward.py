@@ -1,13 +1,12 @@
-"""The operator that computes another one's gradient, and what autograd has to know of it."""
+"""The backward of an operator: the operator that computes its gradient."""
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opwright.errors import SpecError
-from opwright.spec.op import Op
+from opwright.spec.op import Backward, Op
 from opwright.spec.schema import Parameter, schema_type
 
 if TYPE_CHECKING:
@@ -16,49 +15,24 @@ if TYPE_CHECKING:
     from opwright.spec.samples import Make
 
 
-@dataclass(frozen=True)
-class Backward:
-    """How a native operator computes the gradient of another one.
-
-    Attributes:
-        forward: the operator whose gradient it is.
-        op: the backward operator.
-        saves: the names of what it gets of the forward call: arguments, `result`, or `result_0` and so on.
-    """
-
-    forward: Op
-    op: Op
-    saves: tuple[str, ...]
-
-    @property
-    def wanted_is_said(self) -> bool:
-        """Whether the backward operator is told which gradients are wanted."""
-        return len(self.forward.differentiable) > 1
-
-    @property
-    def result_names(self) -> list[str]:
-        """What the backward operator calls the forward operator's results, in their order."""
-        return _result_names(self.forward)
-
-
 def describe_backward(
     forward: Op, reference: Callable[..., Any] | None, saves: Sequence[str] | None
 ) -> Op | Callable[[Callable[..., Any]], Op]:
-    """What `Op.backward` does; arguments and errors are told there."""
+    """Implement `Op.backward`, which documents the arguments and errors."""
     if isinstance(saves, str):
         msg = f"saves={saves!r} of {forward.qualified_name} is one string; write a tuple: saves=({saves!r},)"
         raise SpecError(msg)
     if forward.gradient is not None:
         first = forward.gradient.op.qualified_name
-        msg = f"{forward.qualified_name} has a backward already, {first}: keep one of the two"
+        msg = f"{forward.qualified_name} already has a backward, {first}: keep one of the two"
         raise SpecError(msg)
     _check_forward(forward)
-    kept = tuple(saves) if saves is not None else tuple(parameter.name for parameter in forward.parameters)
-    expected = _expected_parameters(forward, kept)
+    saved = tuple(saves) if saves is not None else tuple(parameter.name for parameter in forward.parameters)
+    expected = _expected_parameters(forward, saved)
 
     def attach(reference: Callable[..., Any] | None) -> Op:
         op = _BackwardOp(forward, reference, expected)
-        forward.own_gradient = Backward(forward, op, kept)
+        forward.own_gradient = Backward(forward, op, saved)
         forward.library.add(op)
         return op
 
@@ -68,7 +42,7 @@ def describe_backward(
 
 
 class _BackwardOp(Op):
-    """A backward operator; without a reference of its own it is the derivative of the forward operator's."""
+    """A backward operator; without its own reference it uses the derivative of the forward operator's reference."""
 
     def __init__(self, forward: Op, reference: Callable[..., Any] | None, expected: list[Parameter]) -> None:
         self.forward = forward
@@ -77,8 +51,8 @@ class _BackwardOp(Op):
         self.name = name
         if reference is None:
             self.has_own_reference = False
-            # An instance's entry comes before the class's cached property of the same name.
-            self.__dict__["schema"] = f"{name}{_written(expected)} -> {_returned(_expected_results(forward))}"
+            # An entry in the instance's __dict__ takes precedence over the cached property of the class.
+            self.__dict__["schema"] = f"{name}{_as_parameters(expected)} -> {_as_results(_expected_results(forward))}"
             self._fake = _derived(forward, name, expected, "empty_gradients")
         else:
             _check_signature(self, expected)
@@ -97,29 +71,29 @@ class _BackwardOp(Op):
 
 def _check_forward(forward: Op) -> None:
     if forward.mutates:
-        written = ", ".join(forward.mutates)
-        msg = f"{forward.qualified_name} writes to {written}, and so has no gradient: return a new tensor"
+        mutated = ", ".join(forward.mutates)
+        msg = f"{forward.qualified_name} mutates {mutated}, so it has no gradient: return a new tensor instead"
         raise SpecError(msg)
     if not forward.differentiable:
-        msg = f"{forward.qualified_name} has no differentiable argument, and so no backward"
+        msg = f"{forward.qualified_name} has no differentiable argument, so it has no backward: leave it out"
         raise SpecError(msg)
     if any(result != "Tensor" for result in forward.results):
         results = ", ".join(forward.results)
         msg = (
-            f"{forward.qualified_name} returns ({results}); a native backward needs results that are tensors. "
-            "Leave it out: the gradient is then derived from the reference"
+            f"{forward.qualified_name} returns ({results}); a native backward requires that all results are tensors. "
+            "Leave the backward out: the gradient is then derived from the reference"
         )
         raise SpecError(msg)
 
 
 def _expected_parameters(forward: Op, saves: tuple[str, ...]) -> list[Parameter]:
     several = len(forward.results) > 1
-    results = _result_names(forward)
+    results = forward.result_names
     arguments = {parameter.name: parameter.type for parameter in forward.parameters}
     known = {**dict.fromkeys(results, "Tensor"), **arguments}
     for name in saves:
         if name not in known:
-            msg = f"the backward of {forward.qualified_name} saves {name!r}: expected some of {', '.join(known)}"
+            msg = f"the backward of {forward.qualified_name} saves {name!r}: expected names among {', '.join(known)}"
             raise SpecError(msg)
     grads = [Parameter(_free(f"grad_{at}", saves), "Optional[Tensor]") for at in range(len(results))]
     wanted = [Parameter(_free("wanted", saves), "List[bool]")] if len(forward.differentiable) > 1 else []
@@ -130,12 +104,8 @@ def _expected_parameters(forward: Op, saves: tuple[str, ...]) -> list[Parameter]
     ]
 
 
-def _result_names(forward: Op) -> list[str]:
-    return ["result"] if len(forward.results) == 1 else [f"result_{at}" for at in range(len(forward.results))]
-
-
 def _free(name: str, saves: tuple[str, ...]) -> str:
-    """`name`, with `grad_` in front where an argument has that name: the backward of a backward saves a `grad`."""
+    """`name`, prefixed with `grad_` while it is taken: the backward of a backward saves an argument named `grad`."""
     while name in saves:
         name = f"grad_{name}"
     return name
@@ -150,25 +120,26 @@ def _check_signature(op: _BackwardOp, expected: list[Parameter]) -> None:
     got = [(parameter.name, parameter.type) for parameter in op.parameters]
     if got != [(parameter.name, parameter.type) for parameter in expected]:
         takes = op.schema.removeprefix(op.name)
-        msg = f"the backward {op.qualified_name} must take {_written(expected)}, and takes {takes}"
+        msg = f"the backward {op.qualified_name} must take {_as_parameters(expected)}, but takes {takes}"
         raise SpecError(msg)
     results = _expected_results(op.forward)
     if list(op.results) != results:
-        msg = f"the backward {op.qualified_name} must return {_returned(results)}, and returns {_returned(op.results)}"
+        returns = _as_results(op.results)
+        msg = f"the backward {op.qualified_name} must return {_as_results(results)}, but returns {returns}"
         raise SpecError(msg)
 
 
-def _written(parameters: Sequence[Parameter]) -> str:
+def _as_parameters(parameters: Sequence[Parameter]) -> str:
     return f"({', '.join(f'{parameter.schema_type} {parameter.name}' for parameter in parameters)})"
 
 
-def _returned(types: Sequence[str]) -> str:
-    written = [schema_type(one) for one in types]
-    return written[0] if len(written) == 1 else f"({', '.join(written)})"
+def _as_results(types: Sequence[str]) -> str:
+    names = [schema_type(one) for one in types]
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
 def _derived(forward: Op, name: str, parameters: list[Parameter], by: str) -> Callable[..., Any]:
-    """A function of `spec.derive` that gives gradients, with the signature of the backward operator."""
+    """The function `by` of `spec.derive`, with the signature of the backward operator."""
 
     def derivative(*args: Any, **kwargs: Any) -> Any:
         from opwright.spec import derive
@@ -185,6 +156,6 @@ def _derived(forward: Op, name: str, parameters: list[Parameter], by: str) -> Ca
     )
     derivative.__name__ = name
     derivative.__doc__ = f"The gradients of {forward.qualified_name}: the derivative of its reference."
-    # What inspect.signature looks at before it looks at the function itself.
+    # inspect.signature reads this before it looks at the function itself.
     vars(derivative)["__signature__"] = signature
     return derivative

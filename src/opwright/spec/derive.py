@@ -1,6 +1,6 @@
-"""What follows from a reference: kernels for any device, fake kernels, gradients, the oracle.
+"""Derives from a reference: kernels for any device, fake kernels, gradients, the oracle.
 
-Everything here runs the reference, and so needs torch.
+Everything here runs the reference, and so imports torch.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def kernel(op: Op) -> Callable[..., Any]:
-    """The reference as a kernel for devices that have none: it records no gradient, and owns what it returns."""
+    """The reference as a kernel for devices without one: it records no gradient, and returns tensors in new memory."""
     run_reference = composite(op)
 
     def run_below_autograd(*args: Any, **kwargs: Any) -> Any:
-        # A kernel lies below autograd, which has recorded the call already.
+        # A kernel runs below autograd, which has already recorded the call.
         with torch._C._AutoDispatchBelowAutograd():
             return run_reference(*args, **kwargs)
 
@@ -33,16 +33,16 @@ def kernel(op: Op) -> Callable[..., Any]:
 
 
 def fake(op: Op) -> Callable[..., Any]:
-    """The fake kernel: the author's, or the reference run on fake tensors."""
+    """The fake kernel: the author's, or the reference on fake tensors."""
     make_empty = op.hand_written_fake or composite(op)
 
     def run_on_one_device(*args: Any, **kwargs: Any) -> Any:
-        # One argument on the meta device is enough for PyTorch to come here, with numbers that nobody would read.
+        # PyTorch also calls this if only some arguments are on the meta device; the others' values would be ignored.
         devices = sorted({str(tensor.device) for tensor in tensors((args, kwargs)) if tensor.dim() > 0})
         if len(devices) > 1:
             msg = (
-                f"{op.qualified_name} got tensors on several devices, {' and '.join(devices)}: "
-                "bring them all to one with .to(device)"
+                f"{op.qualified_name} got tensors on several devices, {' and '.join(devices)}, and expects one: "
+                "move them all to one with .to(device)"
             )
             raise RuntimeError(msg)
         return make_empty(*args, **kwargs)
@@ -51,10 +51,10 @@ def fake(op: Op) -> Callable[..., Any]:
 
 
 def composite(op: Op) -> Callable[..., Any]:
-    """The reference as a composition of PyTorch's own operators, which record gradients; it owns what it returns."""
+    """The reference as a composition of PyTorch's operators, which record gradients; it returns new memory."""
 
     def run_reference(*args: Any, **kwargs: Any) -> Any:
-        return _owned(op.reference(*args, **kwargs), (args, kwargs))
+        return _without_aliases(op.reference(*args, **kwargs), (args, kwargs))
 
     return run_reference
 
@@ -66,13 +66,13 @@ def gradients(
 
     Args:
         op: the operator.
-        arguments: every argument of the call by its name.
-        grads: the incoming gradient of each result, or element of a result that is a list; None for zero.
-        wanted: for each of `op.differentiable`, whether its gradient is wanted.
+        arguments: all arguments of the call, by name.
+        grads: the incoming gradient of each result, or of each element of a list result; None for zero.
+        wanted: for each of `op.differentiable`, whether to compute its gradient.
 
     Returns:
-        For each of `op.differentiable` a gradient (a list of them for a list), or None where it is not wanted or there
-        is none.
+        For each of `op.differentiable` its gradient (a list for a list argument), or None if it is not wanted or does
+        not exist.
     """
     names = [name for name, asked in zip(op.differentiable, wanted, strict=True) if asked]
     by_name = reference_gradients(op, arguments, grads, names)
@@ -82,7 +82,7 @@ def gradients(
 def reference_gradients(
     op: Op, arguments: Mapping[str, Any], grads: Sequence[Tensor | None], names: Sequence[str]
 ) -> dict[str, Any]:
-    """The vector-Jacobian products of the reference for the arguments `names`, whatever is declared of them."""
+    """The vector-Jacobian products of the reference for the arguments `names`, even if not declared differentiable."""
     flat, shape = pytree.tree_flatten([arguments[name] for name in names])
     movable = [at for at, leaf in enumerate(flat) if has_gradient(leaf)]
     live: list[int] = []
@@ -113,9 +113,9 @@ def reference_gradients(
 def laid_out_gradients(
     op: Op, arguments: Mapping[str, Any], grads: Sequence[Tensor | None], wanted: Sequence[bool]
 ) -> list[Any]:
-    """`gradients` as the results of a backward operator: each laid out in memory as its argument is.
+    """`gradients` as the results of a backward operator: each with the strides of its argument.
 
-    A schema's list has no place for None: one that is not wanted is empty, and zeros stand in for what has no gradient.
+    A list in a schema cannot hold None: a list that is not wanted is empty, and missing gradients are zeros.
     """
 
     def lay_out(argument: Tensor, gradient: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ def empty_gradients(
     grads: Sequence[Tensor | None],  # noqa: ARG001  the same arguments as the one above
     wanted: Sequence[bool],
 ) -> list[Any]:
-    """What `laid_out_gradients` gives, without the numbers: the fake kernel of a backward operator."""
+    """Uninitialised tensors like those of `laid_out_gradients`: the fake kernel of a backward operator."""
     given = [arguments[name] for name in op.differentiable]
     return _as_results(op, arguments, given, wanted, lambda argument, _: torch.empty_like(argument))
 
@@ -164,15 +164,15 @@ def _as_results(
 
 
 def has_gradient(value: Any) -> bool:
-    """Whether `value` is a tensor of a dtype that autograd knows: floating or complex."""
+    """Whether `value` is a tensor with a dtype that autograd supports: floating-point or complex."""
     return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def oracle(op: Op, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """What the operator should give: the author's oracle, or the reference with its floating tensors in float64.
+    """The expected results of a call: the author's oracle, or the reference with floating-point tensors in float64.
 
     Returns:
-        The results, and the arguments with which they were computed: those that it writes to are results too.
+        The results, and the arguments after the call: those that the operator mutates are results too.
     """
     precise = pytree.tree_map_only(Tensor, _in_float64, dict(arguments))
     positional, keywords = op.spread(precise)
@@ -180,14 +180,14 @@ def oracle(op: Op, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 
 def tensors(results: Any) -> list[Tensor]:
-    """The tensors in what an operator took or returned, in order."""
+    """The tensors in the arguments or results of an operator, in order."""
     return [leaf for leaf in pytree.tree_leaves(results) if isinstance(leaf, Tensor)]
 
 
 def backward_samples(forward: Op, make: Make) -> Iterator[Sample]:
     """Sample calls of the backward operator of `forward`: its own samples, with random incoming gradients."""
     gradient = forward.gradient
-    if gradient is None:  # only a backward operator asks
+    if gradient is None:  # only called for a backward operator
         raise AssertionError
     generator = torch.Generator().manual_seed(0)
     for sample in forward.draw(make):
@@ -195,23 +195,23 @@ def backward_samples(forward: Op, make: Make) -> Iterator[Sample]:
         positional, keywords = forward.spread(arguments)
         results = pytree.tree_leaves(forward.reference(*positional, **keywords))
         known = {**dict(zip(gradient.result_names, results, strict=True)), **arguments}
-        # What has no gradient is never asked for it, and gets none.
+        # A result that has no gradient gets no incoming gradient.
         grads = [
             torch.randn(result.shape, generator=generator).to(result) if has_gradient(result) else None
             for result in results
         ]
         wanted = [any(map(has_gradient, tensors(arguments[name]))) for name in forward.differentiable]
-        said = [wanted] if gradient.wanted_is_said else []
-        yield Sample((*grads, *(known[name] for name in gradient.saves), *said))
+        flags = [wanted] if gradient.takes_wanted else []
+        yield Sample((*grads, *(known[name] for name in gradient.saves), *flags))
 
 
-def _owned(results: Any, given: Any) -> Any:
-    """`results`, where a view of an argument (or the argument itself) became a copy: operators return fresh memory."""
-    taken = {_storage(tensor) for tensor in tensors(given)}
+def _without_aliases(results: Any, arguments: Any) -> Any:
+    """`results`, with each view of an argument (or the argument itself) copied: operators return new memory."""
+    taken = {_storage(tensor) for tensor in tensors(arguments)}
 
     def own(result: Tensor) -> Tensor:
         storage = _storage(result)
-        # A wrapper of torch.func shows no storage.
+        # A tensor wrapped by torch.func has no accessible storage.
         if storage is None or storage in taken:
             return result.clone()
         taken.add(storage)

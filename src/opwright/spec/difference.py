@@ -1,4 +1,4 @@
-"""How a result differs from the one that is right: how far from it it may lie, and what a wrong one looks like."""
+"""Compares a result with the expected one: the tolerance, and the description of a difference."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch import Tensor
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Relative and absolute: those of torch.testing.assert_close, but for float64, where its 1e-7 would let computation in
-# float32 pass. Other dtypes are compared exactly.
+# (rtol, atol): the defaults of torch.testing.assert_close, except for float64, where its rtol of 1e-7 would accept a
+# computation in float32. Other dtypes are compared exactly.
 _TOLERANCES = {
     torch.float16: (1e-3, 1e-5),
     torch.bfloat16: (1.6e-2, 1e-5),
@@ -23,23 +23,23 @@ _TOLERANCES = {
     torch.complex64: (1.3e-6, 1e-5),
     torch.complex128: (1e-9, 1e-10),
 }
-# A kernel may be this many times farther from the oracle than the reference in the same dtype is.
+# A result may be this many times as far from the oracle as the reference in the same dtype is.
 _SLACK = 8.0
 
-# Wrong elements that all lie within so many of the end were left over by a vector loop.
+# If all wrong elements are among this many last ones, a vector loop skipped the remainder.
 _TAIL_ELEMENTS = 16
-# So many are compared at once: in float64, and with what lies between, they take many times their memory.
+# The number of elements compared at once: float64 copies and intermediate results take many times their memory.
 _AT_ONCE = 2**22
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How a result differs from what is expected.
+    """How a result differs from the expected one.
 
     Attributes:
-        sort: "type" (shape, dtype), "tail" (only its last few elements), or "values".
-        got: what it is.
-        expected: what it should be.
+        sort: "type" (shape, dtype or device), "tail" (only the last few elements), or "values".
+        got: the description of the result.
+        expected: the description of the expected result.
     """
 
     sort: str
@@ -53,9 +53,9 @@ def differs(
     precise: Any,
     tolerance: Mapping[torch.dtype, float] = MappingProxyType({}),
 ) -> Difference | None:
-    """How `result` differs from the reference's `own` and the oracle's `precise` one; None where it does not."""
+    """How `result` differs from the reference's result `own` and the oracle's `precise`; None if it does not."""
     if not isinstance(own, Tensor):
-        # None is a gradient that nobody wants; to give one all the same is a waste, not a fault.
+        # None is a gradient that is not wanted; computing it anyway is a waste, not a fault.
         right = own is None or result in (own, precise) or _close_numbers(result, own, precise)
         return None if right else Difference("values", repr(result), repr(own))
     if not isinstance(result, Tensor):
@@ -76,7 +76,7 @@ def differs(
 
 
 def described(value: Any) -> str:
-    """A value in a few words: `float32 (16, 33)`."""
+    """A short description of a value: `float32 (16, 33)`."""
     if isinstance(value, Tensor):
         device = "" if value.device.type == "cpu" else f" on {value.device}"
         return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}{device}"
@@ -84,38 +84,38 @@ def described(value: Any) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What an exception says first."""
+    """The class and the first line of an exception."""
     text = str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
 
 
 def _right(result: Tensor, own: Tensor, precise: Tensor, slack: float, extra: float) -> Tensor:
-    """Where `result` is right: near to the oracle's, or to the reference's in the same dtype."""
+    """Where `result` is close to the oracle's, or to the reference's in the same dtype."""
     near = _near(result, precise, slack, extra)
     return near if bool(near.all()) else near | _near(result, own, slack, extra)
 
 
 def _near(result: Tensor, wanted: Tensor, slack: float, extra: float) -> Tensor:
-    """Where `result` is as near to `wanted` as its dtype, the reference's own error and the author allow."""
+    """Where `result` is as close to `wanted` as its dtype, the reference's error and the author's tolerance require."""
     wide = torch.complex128 if result.is_complex() else torch.float64
     if result.dtype not in _TOLERANCES:
         exact = result == wanted.to(result.dtype)
         return exact | ((result.to(wide) - wanted.to(wide)).abs() <= extra) if extra else exact
     rtol, atol = _TOLERANCES[result.dtype]
-    # What does not fit into the dtype is its infinity there.
+    # A value that overflows the dtype is infinite in it.
     goal = wanted.to(result.dtype).to(wide)
     return torch.isclose(result.to(wide), goal, rtol=rtol, atol=atol + slack, equal_nan=True)
 
 
 def _own_error(own: Tensor, precise: Tensor) -> float:
-    """How far the reference may lie from the oracle: several times as far as it does in its own dtype."""
+    """The error that the reference justifies: `_SLACK` times its largest distance from the oracle."""
     if own is precise or own.dtype not in _TOLERANCES:
         return 0.0
     return _SLACK * max(0.0, _largest_gap(own, precise))
 
 
 def _largest_gap(one: Tensor, other: Tensor) -> float:
-    """The largest finite difference; -1 where there is none."""
+    """The largest finite difference; -1 if there is none."""
     wide = torch.complex128 if one.is_complex() else torch.float64
     gaps = (one.to(wide) - other.to(wide)).abs()
     finite = gaps[gaps.isfinite()]
@@ -136,7 +136,7 @@ def _difference(result: Tensor, precise: Tensor, place: int, count: int, largest
 
 
 def _close_numbers(result: Any, own: Any, precise: Any) -> bool:
-    """Whether Python's floating numbers are as near as those of float32: most come out of tensors."""
+    """Whether Python floats are as close as float32 requires: most of them come out of float32 tensors."""
     if not all(isinstance(number, float) for number in (result, own, precise)):
         return False
     if math.isnan(own):

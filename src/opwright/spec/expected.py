@@ -1,4 +1,4 @@
-"""What an operator should give for a call, by its reference and its oracle."""
+"""The expected results of a call, from the operator's reference and oracle."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
     from opwright.spec.op import Op
 
-# In float64 larger tensors would take many times their memory: for these the reference speaks alone, in its own dtype.
+# With larger tensors the reference is the oracle too: float64 copies would take too much memory.
 _LARGE_BYTES = 2**31
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a call should give.
+    """The expected results of a call.
 
     Attributes:
-        refusal: why the reference refuses the arguments; the operator has to refuse them too. Empty if it does not.
-        own: the results of the reference, in the dtypes of the arguments: these say shapes and dtypes.
-        precise: the results of the oracle, in float64: these say what is right.
+        refusal: why the reference rejects the arguments, which the operator must reject too; empty if it accepts them.
+        own: the results of the reference in the dtypes of the arguments, for shapes and dtypes.
+        precise: the results of the oracle in float64, for values.
     """
 
     refusal: str = ""
@@ -39,7 +39,7 @@ class Expected:
     def difference(
         self, results: Sequence[Any], tolerance: Mapping[torch.dtype, float] = MappingProxyType({})
     ) -> Difference | None:
-        """How the `results` of a call differ from these; None where they are right."""
+        """How the `results` of a call differ from the expected ones; None if they do not."""
         if len(results) != len(self.own):
             return Difference("type", f"{len(results)} results", f"{len(self.own)} results")
         for at, (result, own, precise) in enumerate(zip(results, self.own, self.precise, strict=True)):
@@ -56,8 +56,8 @@ class Expected:
         return None
 
 
-def expected(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
-    """What a call of `op` should give.
+def expected_results(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
+    """The expected results of a call of `op`.
 
     Args:
         op: the operator.
@@ -67,21 +67,21 @@ def expected(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
         arguments = fresh()
         large = any(tensor.nbytes > _LARGE_BYTES for tensor in derive.tensors(arguments))
         positional, keywords = op.spread(arguments)
-        own = outcome(op, op.reference(*positional, **keywords), arguments)
-    except Exception as error:  # noqa: BLE001  the author's own code: whatever it raises is its refusal
+        own = call_results(op, op.reference(*positional, **keywords), arguments)
+    except Exception as error:  # noqa: BLE001  the author's code: whatever it raises rejects the arguments
         return Expected(refusal=first_line(error))
     if large:
         return Expected(own=tuple(_kept(own)), precise=tuple(_kept(own)))
     try:
-        precise = outcome(op, *derive.oracle(op, fresh()))
-    except Exception as error:  # noqa: BLE001  a reference that does not take float64, and speaks for itself in its own dtype
+        precise = call_results(op, *derive.oracle(op, fresh()))
+    except Exception as error:  # noqa: BLE001  a reference without float64 support is compared in its own dtype
         if op.hand_written_oracle is not None:
             return Expected(refusal=first_line(error))
         precise = own
     if _shapes(own) != _shapes(precise):
         if op.hand_written_oracle is not None:
-            told = f"the oracle gives shapes {_shapes(precise)}, the reference {_shapes(own)}: they have to agree"
-            return Expected(refusal=told)
+            reason = f"the oracle returns shapes {_shapes(precise)}, the reference {_shapes(own)}: they must be equal"
+            return Expected(refusal=reason)
         precise = own  # the shapes depend on the dtype, as those of x.view(torch.uint8) do
     return Expected(own=tuple(_kept(own)), precise=tuple(_kept(precise)))
 
@@ -89,13 +89,13 @@ def expected(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
 def expected_gradients(
     op: Op, fresh: Callable[[], dict[str, Any]], grads: Sequence[Tensor | None], names: Sequence[str]
 ) -> dict[str, tuple[Any, Any]]:
-    """The gradients that the arguments `names` should have: for each (in the dtypes of the arguments, in float64).
+    """The expected gradients of the arguments `names`: for each (in the dtypes of the arguments, in float64).
 
     Args:
         op: the operator.
         fresh: makes the arguments of the call, by name, anew each time.
         grads: the incoming gradient of each result, or element of a result that is a list; None for zero.
-        names: the arguments, whatever is declared of them.
+        names: the arguments, which need not be declared differentiable.
     """
 
     def of(convert: Callable[[Tensor], Tensor]) -> dict[str, Any]:
@@ -106,13 +106,13 @@ def expected_gradients(
     own = of(lambda tensor: tensor)
     try:
         precise = of(lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
-    except Exception:  # noqa: BLE001  a reference that does not take float64 speaks for itself in its own dtype
+    except Exception:  # noqa: BLE001  a reference without float64 support is compared in its own dtype
         precise = own
     return {name: (own[name], precise[name]) for name in names}
 
 
-def outcome(op: Op, results: Any, arguments: Mapping[str, Any]) -> list[Any]:
-    """The results of a call of `op` in one list, with the arguments that it writes to after them."""
+def call_results(op: Op, results: Any, arguments: Mapping[str, Any]) -> list[Any]:
+    """The results of a call of `op` in one list, followed by the arguments that it mutates."""
     listed = list(results) if isinstance(results, tuple) else [results]
     returned = listed if op.results else []
     return [*returned, *(arguments[name] for name in op.mutates)]

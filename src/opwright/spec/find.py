@@ -1,4 +1,4 @@
-"""Finds the library that an `op.py` describes."""
+"""Loads the library that an `op.py` describes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from opwright.spec.library import Library
 
 
 def library_at(path: str | Path) -> Library:
-    """The library that `path` describes.
+    """Load the library that `path` describes.
 
     Args:
         path: the folder of an `op.py`, or the file itself.
 
     Raises:
-        SpecError: there is no `op.py`, it does not run, or it makes no library or several.
+        SpecError: there is no `op.py`, it raises, or it does not make exactly one library.
     """
     given = Path(path)
     file = (given / "op.py" if given.is_dir() else given).resolve()
@@ -31,7 +31,7 @@ def library_at(path: str | Path) -> Library:
         msg = f"{file} is not a Python file: an operator library is described in an op.py"
         raise SpecError(msg)
     module = importlib.util.module_from_spec(spec)
-    # Registered while it runs, so that annotations written as strings can be resolved.
+    # Registered before it runs, so that annotations written as strings can be resolved.
     sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)
@@ -40,11 +40,11 @@ def library_at(path: str | Path) -> Library:
         raise
     except Exception as error:
         del sys.modules[module_name]
-        msg = f"{file} does not run: {type(error).__name__}: {error}"
+        msg = f"{file} raises {type(error).__name__}: {error}"
         raise SpecError(msg) from error
     libraries = [value for value in vars(module).values() if isinstance(value, Library)]
     if len(libraries) != 1:
         found = "none" if not libraries else ", ".join(repr(library.namespace) for library in libraries)
-        msg = f"{file} must make one opwright.Library, and makes {found}; a library is one namespace in one folder"
+        msg = f"{file} must make one opwright.Library, but makes {found}; a library is one namespace in one folder"
         raise SpecError(msg)
     return libraries[0]

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from opwright.errors import SpecError
+from opwright.spec.backward import describe_backward
 from opwright.spec.op import Op
+from opwright.spec.training_form import describe_training_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +18,11 @@ if TYPE_CHECKING:
     import torch
 
 SOURCE_SUFFIXES = frozenset({".cpp", ".cc", ".cxx", ".c++", ".cu"})
-# Where PyTorch registers operators of its own, or keeps other things of `torch.ops`: an operator there would shadow,
+# Where PyTorch registers its own operators, or attributes of `torch.ops`: an operator there would shadow,
 # or be shadowed by, a built-in one.
 RESERVED_NAMESPACES = frozenset(
     {"_C", "aten", "c10d", "debugprims", "export", "higher_order", "import_module", "inductor", "load_library"}
-    # Of opwright itself: references for the autograd bridge.
+    # Of opwright: references for the autograd bridge.
     | {"opwright_composite"}
     | {"loaded_libraries", "mkl", "mkldnn", "mkldnn_prepacked", "onednn", "onnx", "prim", "prims", "profiler"}
     | {"quantization", "quantized", "quantized_decomposed", "rngprims", "sparse", "static_runtime", "streams"}
@@ -109,7 +111,7 @@ class Library:
             mutates: the names of the tensors that the operator writes to.
             differentiable: the names of the tensors that have a gradient; by default all that are floating.
             vmap: claim that `torch.vmap` over the operator works.
-            tolerance: by dtype, how far a result may lie from the reference, beside what rounding allows: 1 for
+            tolerance: by dtype, the distance from the reference to allow in addition to rounding: 1 for
                 integers that are rounded from something that the kernel computes in fewer bits.
 
         Raises:
@@ -131,7 +133,7 @@ class Library:
         return describe if reference is None else describe(reference)
 
     def add(self, op: Op) -> None:
-        """Take in an operator that was described.
+        """Add an operator to the library.
 
         Raises:
             SpecError: an operator of that name is described already.
@@ -145,6 +147,16 @@ class Library:
             raise SpecError(msg)
         self.ops[op.name] = op
 
+    def describe_backward(
+        self, forward: Op, reference: Callable[..., Any] | None, saves: Sequence[str] | None
+    ) -> Op | Callable[[Callable[..., Any]], Op]:
+        """Do what `Op.backward` says."""
+        return describe_backward(forward, reference, saves)
+
+    def describe_training_form(self, op: Op, reference: Callable[..., Any]) -> Op:
+        """Do what `Op.for_training` says."""
+        return describe_training_form(op, reference)
+
     def schemas(self) -> list[str]:
         """The schema of each operator, in the order of their description."""
         return [op.schema for op in self.ops.values()]
@@ -155,7 +167,7 @@ def _checked_namespace(namespace: str) -> str:
         msg = f"the namespace {namespace!r} is not an identifier; use letters, digits and underscores, as in 'my_ops'"
         raise SpecError(msg)
     if namespace in RESERVED_NAMESPACES:
-        msg = f"the namespace {namespace!r} belongs to PyTorch; choose one of your own, such as 'my_{namespace}'"
+        msg = f"the namespace {namespace!r} belongs to PyTorch; choose another one, such as 'my_{namespace}'"
         raise SpecError(msg)
     return namespace
 
@@ -167,13 +179,13 @@ def _checked_source(root: Path, source: str, namespace: str) -> Path:
         msg = f"{source!r}, a source of library {namespace!r}, is neither C++ nor CUDA: expected {suffixes}"
         raise SpecError(msg)
     if not path.is_file():
-        msg = f"{source!r}, a source of library {namespace!r}, is not there: {path} does not exist"
+        msg = f"{source!r}, a source of library {namespace!r}, is missing: {path} does not exist"
         raise SpecError(msg)
     return path
 
 
 def _listed(values: Sequence[str], what: str) -> list[str]:
-    # A lone string is a sequence of one-letter strings: a frequent slip with a baffling outcome.
+    # A string is a sequence of one-letter strings: a common mistake with a confusing result.
     if isinstance(values, str):
         msg = f"{what}={values!r} is one string; write a list: {what}=[{values!r}]"
         raise SpecError(msg)

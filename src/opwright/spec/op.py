@@ -1,45 +1,71 @@
-"""One operator: a name, a reference in plain PyTorch, and what its author adds to it."""
+"""An operator: its name, its reference in plain PyTorch, and the parts that its author adds."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from opwright.errors import SpecError
-from opwright.spec.samples import Make, Sample, SampleFunction, drawn
+from opwright.spec.samples import Make, Sample, SampleFunction, draw_samples
 from opwright.spec.schema import Parameter, parameters_of, results_of, schema_of
-from opwright.spec.sweep import Floor, FloorDirection, Size, check_words, described_floor, drawn_sizes
+from opwright.spec.sweep import Floor, FloorDirection, Size, check_floor, draw_sizes, make_floor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import torch
-
-    from opwright.spec.backward import Backward
-    from opwright.spec.library import Library
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
+class OpLibrary(Protocol):
+    """What an operator knows of its library, a `Library`, which knows its operators.
+
+    Attributes:
+        namespace: the namespace of its operators.
+        root: the folder of its op.py.
+        sources: its native sources.
+        ops: its operators by name.
+    """
+
+    namespace: str
+    root: Path
+    sources: list[Path]
+    ops: dict[str, Op]
+
+    def add(self, op: Op) -> None:
+        """Take in an operator that was described."""
+
+    def describe_backward(
+        self, forward: Op, reference: Callable[..., Any] | None, saves: Sequence[str] | None
+    ) -> Op | Callable[[Callable[..., Any]], Op]:
+        """Do what `Op.backward` says."""
+
+    def describe_training_form(self, op: Op, reference: Callable[..., Any]) -> Op:
+        """Do what `Op.for_training` says."""
+
+
 class Op:
-    """An operator as its author describes it. Made by `Library.op`; calling it runs the reference.
+    """An operator as its author describes it. `Library.op` makes it; calling it runs the reference.
 
     Attributes:
         library: the library that it belongs to.
         name: the operator's name, the part after `::`.
-        reference: the plain PyTorch function that says what the operator computes.
-        mutates: the names of the tensors that the operator writes to.
-        claims_vmap: whether `torch.vmap` over the operator is claimed to work.
-        tolerance: how far results of a dtype may lie from the oracle, beside what their rounding allows.
-        training_form: the operator that is called in its place where a gradient is recorded; None for itself.
-        has_own_reference: whether an author wrote the reference; else it is the derivative of another one.
-        floors: what no implementation can avoid doing, by direction, where its author says it.
+        reference: the plain PyTorch function that specifies what the operator computes.
+        mutates: the names of the tensors that the operator mutates.
+        claims_vmap: whether the author claims that `torch.vmap` over the operator works.
+        tolerance: by dtype, the distance from the oracle to allow in addition to rounding.
+        training_form: the operator that is called in its place while autograd records; None for the operator itself.
+        has_own_reference: whether the author wrote the reference; otherwise it is derived from another operator's.
+        floors: the author's floors (the work that no implementation can avoid), by direction.
     """
 
     def __init__(
         self,
-        library: Library,
+        library: OpLibrary,
         reference: Callable[..., Any],
         *,
         mutates: Sequence[str] = (),
@@ -79,7 +105,7 @@ class Op:
         """`namespace::name`, as graphs and the dispatcher write it."""
         return f"{self.library.namespace}::{self.name}"
 
-    # -- what follows from the reference --------------------------------------------------------------
+    # -- derived from the reference -------------------------------------------------------------------
 
     @functools.cached_property
     def schema(self) -> str:
@@ -100,18 +126,23 @@ class Op:
         """The types of the results, as TorchScript annotates them."""
         return results_of(self.schema)
 
+    @property
+    def result_names(self) -> list[str]:
+        """A backward's names for the results, in order: `result` for a single one, else `result_0` and so on."""
+        return ["result"] if len(self.results) == 1 else [f"result_{at}" for at in range(len(self.results))]
+
     @functools.cached_property
     def differentiable(self) -> tuple[str, ...]:
-        """The names of the arguments that have a gradient wherever they are floating; all tensors unless said.
+        """The names of the arguments that have a gradient if they are floating-point; by default all tensors.
 
         Raises:
-            SpecError: a name is no tensor argument.
+            SpecError: a name is not that of a tensor argument.
         """
         tensors = [parameter.name for parameter in self.parameters if parameter.holds_tensors]
         if self.mutates and self._differentiable:
             msg = (
-                f"{self.qualified_name} writes to {', '.join(self.mutates)}, and so has no gradient: return a new "
-                "tensor, or leave differentiable out"
+                f"{self.qualified_name} mutates {', '.join(self.mutates)}, so it has no gradient: return a new "
+                "tensor instead, or leave differentiable out"
             )
             raise SpecError(msg)
         if self._differentiable is None:
@@ -119,7 +150,7 @@ class Op:
         for name in self._differentiable:
             if name not in tensors:
                 msg = (
-                    f"differentiable={name!r} of {self.qualified_name} is no tensor argument: expected some of "
+                    f"differentiable={name!r} of {self.qualified_name} is not a tensor argument: expected some of "
                     f"{', '.join(tensors) or 'none'}"
                 )
                 raise SpecError(msg)
@@ -127,20 +158,20 @@ class Op:
 
     @property
     def recorded(self) -> Op:
-        """What autograd records a call of: this operator, or its training form where that one has a native backward."""
+        """The operator that autograd records: this one, or its training form if that has a native backward."""
         form = self.training_form
         return self if form is None or form.own_gradient is None else form
 
     @property
     def gradient(self) -> Backward | None:
-        """The native operator that computes its gradient; None where it is derived from the reference."""
+        """The native backward; None if the gradient is derived from the reference."""
         return self.recorded.own_gradient
 
     def bind(self, sample: Sample) -> dict[str, Any]:
-        """Every argument of the call `sample` by its name, in the order of the schema, defaults filled in.
+        """All arguments of the call `sample` by name, in the order of the schema, with defaults.
 
         Raises:
-            SpecError: the reference has no such arguments.
+            SpecError: the sample does not fit the reference's parameters.
         """
         try:
             bound = inspect.signature(self.reference).bind(*sample.args, **sample.kwargs)
@@ -151,14 +182,14 @@ class Op:
         return dict(bound.arguments)
 
     def spread(self, bound: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """`bound` as positional and keyword arguments of a call."""
+        """The arguments `bound` as positional and keyword arguments of a call."""
         keywords = {parameter.name for parameter in self.parameters if parameter.keyword_only}
         return (
             [value for name, value in bound.items() if name not in keywords],
             {name: value for name, value in bound.items() if name in keywords},
         )
 
-    # -- what the author adds -------------------------------------------------------------------------
+    # -- added by the author --------------------------------------------------------------------------
 
     @overload
     def samples(self, function: SampleFunction, /) -> SampleFunction: ...
@@ -167,11 +198,11 @@ class Op:
     def samples(
         self, function: SampleFunction | None = None, /, *, dtypes: Sequence[torch.dtype] = ()
     ) -> SampleFunction | Callable[[SampleFunction], SampleFunction]:
-        """Say with which arguments the operator is meant to work: a generator of calls.
+        """Claim calls with which the operator works: decorates a generator of calls.
 
         Args:
             function: takes a `Make`, and yields a tuple of arguments, or `make.call(...)`, for each call.
-            dtypes: further dtypes that are claimed for the floating tensors that `make` makes.
+            dtypes: dtypes besides float32 that are claimed for the floating-point tensors that `make` makes.
 
         Example:
             @scale.samples
@@ -193,11 +224,11 @@ class Op:
     def sweep(
         self, function: SampleFunction | None = None, /, *, gradients: Sequence[str] | None = None
     ) -> SampleFunction | Callable[[SampleFunction], SampleFunction]:
-        """Say at which sizes the operator is timed: a generator of labels and calls.
+        """Choose the sizes at which `opwright bench` times the operator: decorates a generator of labels and calls.
 
         Args:
-            function: takes a `Make`, and yields a label and a call, as samples are yielded, for each size.
-            gradients: the names of the arguments whose gradients are timed; all that have one by default.
+            function: takes a `Make`, and yields a label and a call (as samples are yielded) for each size.
+            gradients: the names of the arguments whose gradients are timed; by default all that have one.
 
         Example:
             @scale.sweep
@@ -214,37 +245,37 @@ class Op:
         return keep if function is None else keep(function)
 
     def floor(self, what: str, /, *, direction: FloorDirection = "forward") -> Callable[[F], F]:
-        """Say what no implementation can avoid doing: a function of the same parameters that does only that.
+        """Set the floor: decorates a function with the operator's parameters that does only the unavoidable work.
 
-        Without it, the floor is to read the arguments and to write the results once.
+        By default the floor is a copy of as many bytes as the arguments and results have.
 
         Args:
-            what: it in words, such as "the bare GEMMs".
-            direction: whether it belongs to the call or to its gradient.
+            what: a description, such as "the bare GEMMs".
+            direction: whether it is the floor of the call or of its gradient.
 
         Raises:
-            SpecError: it has no words, or takes other parameters.
+            SpecError: the description is empty, the direction is unknown, or the function takes other parameters.
         """
-        check_words(self, what, direction)
+        check_floor(self.qualified_name, what, direction)
 
         def keep(function: F) -> F:
-            self.floors[direction] = described_floor(self, what, function)
+            self.floors[direction] = make_floor(self.qualified_name, self.reference, what, function)
             return function
 
         return keep
 
     def fake(self, function: F) -> F:
-        """Replace the derived fake kernel: a function that makes empty results of the right shape and dtype."""
+        """Replace the derived fake kernel: decorates a function that returns empty results, with shapes and dtypes."""
         self._fake = function
         return function
 
     def oracle(self, function: F) -> F:
-        """Replace the oracle, which is the reference with float64 inputs."""
+        """Replace the oracle, which by default is the reference with float64 inputs."""
         self._oracle = function
         return function
 
     def vmap(self, function: F) -> F:
-        """Claim `torch.vmap`, with a rule of one's own: takes (info, in_dims, *args), gives (result, out_dims)."""
+        """Claim `torch.vmap` with a custom rule, which takes (info, in_dims, *args) and returns (result, out_dims)."""
         self._vmap = function
         self.claims_vmap = True
         return function
@@ -258,43 +289,42 @@ class Op:
     def backward(
         self, reference: Callable[..., Any] | None = None, /, *, saves: Sequence[str] | None = None
     ) -> Op | Callable[[Callable[..., Any]], Op]:
-        """Say that a native operator, `<name>_backward`, computes the gradient.
+        """Describe the native operator `<name>_backward`, which computes the gradient.
 
-        Its parameters are: `Tensor grad` for one result, or `Tensor? grad_0, Tensor? grad_1, ...` for several; what is
-        saved, under its own name; and with two or more differentiable arguments `bool[] wanted`, a flag for each. Its
-        results are the gradients of the differentiable arguments; one that is not wanted is an undefined tensor, or an
-        empty list. In a list that is wanted each element has a gradient; one that is None, any tensor.
+        Its parameters are: `Tensor grad` for one result, or `Tensor? grad_0, Tensor? grad_1, ...` for several; each
+        saved value under its own name; and for two or more differentiable arguments `bool[] wanted`, a flag for each.
+        Its results are the gradients of the differentiable arguments. A gradient that is not wanted is an undefined
+        tensor, or an empty list. A list that is wanted has a gradient for each element; for an element that is None,
+        any tensor.
 
         Args:
-            reference: what it computes, in plain PyTorch; the derivative of this operator's reference by default.
-            saves: the names of the arguments that it needs, and "result" (or "result_0", "result_1", ...) for the
-                operator's own results; all arguments by default.
+            reference: what it computes, in plain PyTorch; by default the derivative of this operator's reference.
+            saves: the values of the forward call that it needs: names of arguments, and "result" (or "result_0",
+                "result_1", ...) for the results; by default all arguments.
 
         Returns:
-            The backward operator, which the library then has too; a decorator for its reference where `saves` alone is
-            given, since it cannot be derived from less than all arguments.
+            The backward operator, which is added to the library. With `saves` alone, a decorator for its reference:
+            without all arguments it cannot be derived.
 
         Raises:
-            SpecError: a name is unknown, or a reference is needed.
+            SpecError: a name is unknown, the operator has no gradient, or the reference does not fit.
         """
-        from opwright.spec.backward import describe_backward
-
-        return describe_backward(self, reference, saves)
+        return self.library.describe_backward(self, reference, saves)
 
     def for_training(self, reference: Callable[..., Any], /) -> Op:
-        """Describe the operator that is called in this one's place where a gradient is recorded.
+        """Describe the training form: the operator that is called in place of this one while autograd records.
 
-        A backward often needs what the forward computes on its way. The training form returns it, behind the results
-        that both have in common, for its own `backward` to save; nobody else pays for it.
+        A backward often needs intermediate results of the forward. The training form returns them after the results of
+        this operator, and its own `backward` saves them. Calls without gradients do not compute them.
 
         Args:
-            reference: takes what this operator takes, and returns what it returns and further tensors.
+            reference: takes the parameters of this operator, and returns its results and further tensors.
 
         Returns:
-            The training form, which the library then has too. It becomes of use with a native backward.
+            The training form, which is added to the library. It is used once it has a native backward.
 
         Raises:
-            SpecError: its parameters or results are others, or this operator has a backward itself.
+            SpecError: its parameters or results do not fit, or this operator has a backward itself.
 
         Example:
             @norm.for_training
@@ -305,20 +335,18 @@ class Op:
             @norm_with_scale.backward(saves=("result_0", "result_1"))
             def norm_with_scale_backward(...): ...
         """
-        from opwright.spec.training_form import describe_training_form
+        return self.library.describe_training_form(self, reference)
 
-        return describe_training_form(self, reference)
-
-    # -- what others ask for --------------------------------------------------------------------------
+    # -- used by check and bench -----------------------------------------------------------------------
 
     @property
     def has_samples(self) -> bool:
-        """Whether its author, or the operator whose gradient it computes, gives samples."""
+        """Whether it has samples, its own or those of the operator whose gradient it computes."""
         return self._samples is not None
 
     @property
     def dtypes(self) -> tuple[torch.dtype, ...]:
-        """The dtypes that its samples claim: with these the operator may not refuse them."""
+        """The further dtypes that its samples claim: the operator may not reject its samples in these."""
         return self._dtypes
 
     def draw(self, make: Make) -> Iterator[Sample]:
@@ -333,22 +361,22 @@ class Op:
                 f"@{self.name}.samples\ndef _(make):\n    yield make.randn(16, 33), ..."
             )
             raise SpecError(msg)
-        return drawn(self._samples, make, self.qualified_name)
+        return draw_samples(self._samples, make, self.qualified_name)
 
     @property
     def has_sweep(self) -> bool:
-        """Whether its author says at which sizes it is timed."""
+        """Whether it has a sweep."""
         return self._sweep is not None
 
     def sizes(self, make: Make) -> Iterator[Size]:
-        """The sizes at which it is timed, made with `make`: those of its sweep, or else its samples.
+        """The sizes at which it is timed, made with `make`: those of its sweep, or its samples without one.
 
         Raises:
-            SpecError: there are neither, or they are not made as they should be.
+            SpecError: there are neither, or they are not valid.
         """
         if self._sweep is None:
             return (Size(f"sample {number}", sample) for number, sample in enumerate(self.draw(make), 1))
-        return drawn_sizes(self._sweep, make, self.qualified_name)
+        return draw_sizes(self._sweep, make, self.qualified_name)
 
     @property
     def timed_gradients(self) -> tuple[str, ...]:
@@ -362,7 +390,7 @@ class Op:
         for name in self._swept_gradients:
             if name not in self.differentiable:
                 msg = (
-                    f"the sweep of {self.qualified_name} asks for the gradient of {name!r}, which has none: expected "
+                    f"the sweep of {self.qualified_name} times the gradient of {name!r}, which has none: expected "
                     f"some of {', '.join(self.differentiable) or 'none'}"
                 )
                 raise SpecError(msg)
@@ -370,15 +398,40 @@ class Op:
 
     @property
     def hand_written_fake(self) -> Callable[..., Any] | None:
-        """The function that `fake` was given."""
+        """The function that `fake` decorated."""
         return self._fake
 
     @property
     def hand_written_oracle(self) -> Callable[..., Any] | None:
-        """The function that `oracle` was given."""
+        """The function that `oracle` decorated."""
         return self._oracle
 
     @property
     def hand_written_vmap(self) -> Callable[..., Any] | None:
-        """The function that `vmap` was given."""
+        """The function that `vmap` decorated."""
         return self._vmap
+
+
+@dataclass(frozen=True)
+class Backward:
+    """The backward of an operator.
+
+    Attributes:
+        forward: the operator whose gradient is computed.
+        op: the backward operator.
+        saves: the values of the forward call that it gets: names of arguments, `result`, or `result_0` and so on.
+    """
+
+    forward: Op
+    op: Op
+    saves: tuple[str, ...]
+
+    @property
+    def takes_wanted(self) -> bool:
+        """Whether the backward operator has the parameter `wanted`, a flag for each differentiable argument."""
+        return len(self.forward.differentiable) > 1
+
+    @property
+    def result_names(self) -> list[str]:
+        """The backward operator's names for the forward operator's results, in order."""
+        return self.forward.result_names

@@ -1,4 +1,4 @@
-"""Sample calls of an operator: what its author claims to work, made so that a check can vary them."""
+"""Sample calls of an operator: calls that its author claims, made so that a check can vary them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-# Of a larger tensor so many numbers are drawn, and then repeated: to draw them all would take minutes, and eight bytes
-# each. A prime, so that an index which was cut to 32 bits meets other numbers.
+# A larger tensor repeats this many random numbers: drawing all of them would take minutes, and eight bytes each. It is
+# a prime number, so that an index that overflowed 32 bits reads different numbers.
 _BLOCK = 2**24 - 3
 
 
@@ -27,19 +27,19 @@ class Sample:
 
 
 class Make:
-    """Makes the tensors of samples. A check hands out variants that make other dtypes and sizes.
+    """Makes the tensors of samples. A check passes variants that make other dtypes and sizes.
 
     Args:
-        seed: what the random numbers are made from.
-        dtype: the dtype of floating tensors whose author names none; float32 by default.
-        device: where the tensors lie; on `meta` they have shapes and no numbers.
-        sizes: sizes to give in place of those that `size` is asked for, by the order of asking.
-        literals: sizes to use in place of those that are written down, wherever they occur in a shape.
-        most_elements: a tensor with more is refused; any number by default.
+        seed: the seed of the random numbers.
+        dtype: the dtype of floating-point tensors for which the author names none; float32 by default.
+        device: the device of the tensors; `meta` for shapes without numbers.
+        sizes: replacements for the sizes that `size` returns, by the number of the call.
+        literals: replacements for literal sizes, wherever they occur in a shape.
+        most_elements: the most elements of a tensor; no limit by default.
 
     Attributes:
-        sizes_asked: the default of each `size` that was asked for so far.
-        literals_seen: each number that occurred in a shape so far, in order.
+        sizes_asked: the default of each call of `size` so far.
+        literals_seen: the distinct sizes that occurred in shapes so far, in order.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Make:
         import torch
 
         self._torch = torch
-        # On the CPU in any case: the same numbers for every device.
+        # Always on the CPU: the same numbers for every device.
         self._generator = torch.Generator().manual_seed(seed)
         self._dtype = dtype or torch.float32
         self._device = device
@@ -66,63 +66,63 @@ class Make:
         self.literals_seen: list[int] = []
 
     def size(self, default: int) -> int:
-        """A size that a check may vary. Whatever is computed from it varies with it."""
+        """A size that a check may vary. Sizes that are computed from it vary with it."""
         asked = len(self.sizes_asked)
         self.sizes_asked.append(default)
         return self._sizes.get(asked, default)
 
     def randn(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
-        """Normally distributed numbers."""
-        return self._made(
+        """Normally distributed numbers, of `dtype` or else the dtype of the check."""
+        return self._make(
             shape,
             dtype or self._dtype,
             lambda shape: self._torch.randn(shape, generator=self._generator, dtype=self._torch.float64),
         )
 
     def rand(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
-        """Numbers from [0, 1)."""
-        return self._made(
+        """Uniformly distributed numbers in [0, 1), of `dtype` or else the dtype of the check."""
+        return self._make(
             shape,
             dtype or self._dtype,
             lambda shape: self._torch.rand(shape, generator=self._generator, dtype=self._torch.float64),
         )
 
     def randint(self, low: int, high: int, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
-        """Whole numbers from [low, high); int64 unless said."""
-        return self._made(
+        """Integers in [low, high), int64 by default."""
+        return self._make(
             shape,
             dtype or self._torch.int64,
             lambda shape: self._torch.randint(low, high, shape, generator=self._generator),
         )
 
     def photograph(self, name: str) -> Tensor:
-        """A photograph that comes with scikit-image, such as "astronaut" or "camera": (H, W) or (H, W, C), uint8.
+        """A photograph from scikit-image, such as "astronaut" or "camera": (H, W) or (H, W, C), uint8.
 
         Raises:
-            ToolchainError: scikit-image is not installed, or has no such picture on this machine.
+            ToolchainError: scikit-image is not installed, or has no such photograph on this machine.
         """
         try:
             from skimage import data
         except ImportError as error:
-            msg = f"the photograph {name!r} comes with scikit-image, which is not installed: install scikit-image"
+            msg = f"the photograph {name!r} is part of scikit-image, which is not installed: install scikit-image"
             raise ToolchainError(msg) from error
         try:
             pixels = getattr(data, name)()
         except (AttributeError, OSError) as error:
-            msg = f"scikit-image has no photograph {name!r} on this machine; astronaut, camera and coffee come with it"
+            msg = f"scikit-image has no photograph {name!r} on this machine: use astronaut, camera or coffee"
             raise ToolchainError(msg) from error
         return self._torch.from_numpy(pixels.copy()).to(self._device)
 
     def call(self, *args: Any, **kwargs: Any) -> Sample:
-        """A call with keyword arguments; without any, a tuple says the same."""
+        """A call with keyword arguments; for positional arguments alone, yield a tuple."""
         return Sample(args, kwargs)
 
-    def _made(self, written: tuple[int, ...], dtype: torch.dtype, draw: Callable[[tuple[int, ...]], Tensor]) -> Tensor:
-        self.literals_seen += [size for size in written if size not in self.literals_seen]
-        shape = tuple(self._literals.get(size, size) for size in written)
+    def _make(self, sizes: tuple[int, ...], dtype: torch.dtype, draw: Callable[[tuple[int, ...]], Tensor]) -> Tensor:
+        self.literals_seen += [size for size in sizes if size not in self.literals_seen]
+        shape = tuple(self._literals.get(size, size) for size in sizes)
         count = math.prod(shape)
         if self._most_elements is not None and count > self._most_elements:
-            msg = f"a tensor of shape {shape} has more than {self._most_elements} elements"
+            msg = f"a tensor of shape {shape} has more than {self._most_elements} elements: make it smaller"
             raise SpecError(msg)
         if self._device == "meta":
             return self._torch.empty(shape, dtype=dtype, device="meta")
@@ -138,11 +138,11 @@ class Make:
 SampleFunction = Callable[[Make], Iterator[Any]]
 
 
-def drawn(function: SampleFunction, make: Make, op: str) -> Iterator[Sample]:
-    """The samples that `function` makes with `make`.
+def draw_samples(function: SampleFunction, make: Make, op: str) -> Iterator[Sample]:
+    """The samples that the generator `function` yields with `make`.
 
     Raises:
-        SpecError: it is no generator of calls.
+        SpecError: it is not a generator.
     """
     made = function(make)
     if not isinstance(made, Iterator):
@@ -152,7 +152,7 @@ def drawn(function: SampleFunction, make: Make, op: str) -> Iterator[Sample]:
 
 
 def as_sample(given: Any) -> Sample:
-    """A call as an author yields it: a `Sample`, a tuple of arguments, or the one argument that there is."""
+    """A call as an author yields it: a `Sample`, a tuple of arguments, or a single argument."""
     if isinstance(given, Sample):
         return given
     return Sample(given if isinstance(given, tuple) else (given,))

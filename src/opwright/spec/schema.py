@@ -19,14 +19,14 @@ class Parameter:
     Attributes:
         name: its name.
         type: its type as TorchScript annotates it: `Tensor`, `Optional[Tensor]`, `List[int]`, `ScalarType`.
-        keyword_only: whether it stands behind a `*`.
-        written: whether the operator writes to it.
+        keyword_only: whether it follows a `*`.
+        mutated: whether the operator mutates it.
     """
 
     name: str
     type: str
     keyword_only: bool = False
-    written: bool = False
+    mutated: bool = False
 
     @property
     def holds_tensors(self) -> bool:
@@ -35,7 +35,7 @@ class Parameter:
 
     @property
     def schema_type(self) -> str:
-        """Its type as a schema writes it, without alias marks: `Tensor?`, `SymInt[]`."""
+        """Its type in schema syntax, without alias annotations: `Tensor?`, `SymInt[]`."""
         return schema_type(self.type)
 
 
@@ -45,10 +45,10 @@ def schema_of(reference: Callable[..., Any], name: str, mutates: Sequence[str] =
     Args:
         reference: a function whose parameters and result are all annotated.
         name: the operator's name, without its namespace.
-        mutates: the names of the tensors that the operator writes to.
+        mutates: the names of the tensors that the operator mutates.
 
     Raises:
-        SpecError: an annotation is missing, or has no counterpart among the schema types.
+        SpecError: an annotation is missing, or has no schema type.
     """
     # Imported here: describing operators must not cost the import of torch.
     from torch.library import infer_schema
@@ -57,8 +57,8 @@ def schema_of(reference: Callable[..., Any], name: str, mutates: Sequence[str] =
         return infer_schema(reference, mutates_args=tuple(mutates), op_name=name)
     except (ValueError, TypeError) as error:
         code = reference.__code__
-        said = str(error).removeprefix("infer_schema(func): ")
-        reason = re.split(r" The valid types are:| Please file an issue| Got func with", said)[0]
+        text = str(error).removeprefix("infer_schema(func): ")
+        reason = re.split(r" The valid types are:| Please file an issue| Got func with", text)[0]
         msg = (
             f"operator {name!r} ({code.co_filename}:{code.co_firstlineno}) has no schema: {reason} "
             "Annotate each parameter and the result with Tensor, int, float, bool, str, torch.dtype, "
@@ -86,7 +86,7 @@ def results_of(schema: str) -> tuple[str, ...]:
 
 
 def schema_type(annotation: str) -> str:
-    """A type that TorchScript writes as `List[Optional[Tensor]]`, as a schema writes it: `Tensor?[]`."""
+    """A type in schema syntax, `Tensor?[]`, for one in TorchScript syntax, `List[Optional[Tensor]]`."""
     if inner := re.fullmatch(r"Optional\[(.*)\]", annotation):
         return f"{schema_type(inner[1])}?"
     if inner := re.fullmatch(r"List\[(.*)\]", annotation):

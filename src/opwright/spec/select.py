@@ -1,4 +1,4 @@
-"""Picks some of what there is by the names that a user gives."""
+"""Selects from known names by the names that a user gives."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 Name = TypeVar("Name", bound=str)
 
 
-def chosen(asked: Sequence[str], known: Sequence[Name], what: str, prefix: str = "") -> list[Name]:
-    """Those of `known` that are asked for, in their order; all where none is.
+def select_names(requested: Sequence[str], known: Sequence[Name], what: str, prefix: str = "") -> list[Name]:
+    """The requested names in the order of `known`; all of `known` if none is requested.
 
     Args:
-        asked: the names that a user gives, with or without `prefix`.
-        known: the names that there are.
-        what: what they name, in a word.
-        prefix: what may stand before a name.
+        requested: the names that a user gives, with or without `prefix`.
+        known: the valid names.
+        what: what the names stand for, in one word, such as `operator`.
+        prefix: an optional prefix of a requested name.
 
     Raises:
         SpecError: a name is unknown.
     """
-    for name in asked:
+    for name in requested:
         if name.removeprefix(prefix) not in known:
-            msg = f"there is no {what} {name!r}: expected some of {', '.join(known)}"
+            msg = f"unknown {what} {name!r}: expected one of {', '.join(known)}"
             raise SpecError(msg)
-    wanted = {name.removeprefix(prefix) for name in asked}
-    return [name for name in known if name in wanted or not wanted]
+    selected = {name.removeprefix(prefix) for name in requested}
+    return [name for name in known if name in selected or not selected]

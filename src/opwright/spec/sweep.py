@@ -1,17 +1,14 @@
-"""The sizes at which an operator is timed, and what bounds its times from below."""
+"""The sizes at which an operator is timed, and the floors of its times."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from opwright.errors import SpecError
 from opwright.spec.samples import Make, Sample, SampleFunction, as_sample
-
-if TYPE_CHECKING:
-    from opwright.spec.op import Op
 
 FloorDirection = Literal["forward", "backward"]
 
@@ -21,7 +18,7 @@ class Size:
     """One size at which an operator is timed.
 
     Attributes:
-        label: it in words.
+        label: its label in reports.
         call: the arguments of the call.
     """
 
@@ -31,22 +28,22 @@ class Size:
 
 @dataclass(frozen=True)
 class Floor:
-    """What no implementation of an operator can avoid doing.
+    """The work that no implementation of an operator can avoid.
 
     Attributes:
-        what: it in words.
-        function: does only that; takes the operator's arguments.
+        what: its description.
+        function: does only that work; takes the operator's arguments.
     """
 
     what: str
     function: Callable[..., Any]
 
 
-def drawn_sizes(function: SampleFunction, make: Make, op: str) -> Iterator[Size]:
-    """The sizes that the sweep `function` of the operator `op` makes with `make`.
+def draw_sizes(function: SampleFunction, make: Make, op: str) -> Iterator[Size]:
+    """The sizes that the sweep `function` of the operator `op` yields with `make`.
 
     Raises:
-        SpecError: it is no generator of labels and calls, or gives two of them one label.
+        SpecError: it is not a generator of labels and calls, or yields a label twice.
     """
     made = function(make)
     if not isinstance(made, Iterator):
@@ -61,7 +58,7 @@ def drawn_sizes(function: SampleFunction, make: Make, op: str) -> Iterator[Size]
                 msg = f"the sweep of {op} must yield a label and a call: {_EXAMPLE}"
                 raise SpecError(msg)
         if label in labels:
-            msg = f"the sweep of {op} has two sizes {label!r}: give each a label of its own"
+            msg = f"the sweep of {op} has two sizes {label!r}: give each its own label"
             raise SpecError(msg)
         labels.add(label)
         yield Size(label, as_sample(call))
@@ -70,32 +67,33 @@ def drawn_sizes(function: SampleFunction, make: Make, op: str) -> Iterator[Size]
 _EXAMPLE = 'write `yield "1024 x 1024", (make.randn(1024, 1024), 2.5)` for each size'
 
 
-def check_words(op: Op, what: object, direction: str) -> None:
-    """Refuse a floor without words, or one of an unknown direction.
+def check_floor(qualified_name: str, what: object, direction: str) -> None:
+    """Check the description and the direction of a floor.
 
     Raises:
-        SpecError: it is one.
+        SpecError: the description is empty, or the direction is unknown.
     """
     if not isinstance(what, str) or not what:
-        msg = f'the floor of {op.qualified_name} has no words: write @{op.name}.floor("the bare GEMMs")'
+        name = qualified_name.rpartition(":")[2]
+        msg = f'the floor of {qualified_name} has no description: write @{name}.floor("the bare GEMMs")'
         raise SpecError(msg)
     if direction not in get_args(FloorDirection):
         known = " or ".join(map(repr, get_args(FloorDirection)))
-        msg = f"the floor {what!r} of {op.qualified_name} has direction {direction!r}: expected {known}"
+        msg = f"the floor {what!r} of {qualified_name} has direction {direction!r}: expected {known}"
         raise SpecError(msg)
 
 
-def described_floor(op: Op, what: str, function: Callable[..., Any]) -> Floor:
-    """What `Op.floor` keeps.
+def make_floor(qualified_name: str, reference: Callable[..., Any], what: str, function: Callable[..., Any]) -> Floor:
+    """The floor that `Op.floor` decorates.
 
     Raises:
-        SpecError: it takes other parameters than the operator.
+        SpecError: its parameters differ from the operator's.
     """
-    takes, expected = (list(inspect.signature(one).parameters) for one in (function, op.reference))
+    takes, expected = (list(inspect.signature(one).parameters) for one in (function, reference))
     if takes != expected:
         msg = (
-            f"the floor {what!r} of {op.qualified_name} must take the operator's parameters, ({', '.join(expected)}), "
-            f"and takes ({', '.join(takes)})"
+            f"the floor {what!r} of {qualified_name} must take the operator's parameters, ({', '.join(expected)}), "
+            f"but takes ({', '.join(takes)})"
         )
         raise SpecError(msg)
     return Floor(what, function)

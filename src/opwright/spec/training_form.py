@@ -1,4 +1,4 @@
-"""The operator that stands in for another one while gradients are recorded, and keeps what its backward needs."""
+"""The training form: the operator that is called in place of another one while autograd records."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def describe_training_form(op: Op, reference: Callable[..., Any]) -> Op:
-    """What `Op.for_training` does; arguments and errors are told there."""
+    """Implement `Op.for_training`, which documents the arguments and errors."""
     if op.training_form is not None:
-        msg = f"{op.qualified_name} has a training form already, {op.training_form.qualified_name}: keep one of the two"
+        msg = f"{op.qualified_name} already has a training form, {op.training_form.qualified_name}: keep one of the two"
         raise SpecError(msg)
     why = ""
     if op.mutates:
-        why = f"writes to {', '.join(op.mutates)}"
+        why = f"mutates {', '.join(op.mutates)}"
     elif op.gradient is not None:
-        why = f"has a backward itself, {op.gradient.op.name}"
+        why = f"itself has a backward, {op.gradient.op.name}"
     if why:
-        msg = f"{op.qualified_name} {why}, and so takes no training form: that is for what has a backward to keep for"
+        msg = f"{op.qualified_name} {why}, so it takes no training form: leave one of the two out"
         raise SpecError(msg)
     form = _TrainingForm(op, reference)
     _check_signature(op, form)
@@ -36,7 +36,7 @@ def describe_training_form(op: Op, reference: Callable[..., Any]) -> Op:
 
 
 class _TrainingForm(Op):
-    """An operator with the parameters of another one, whose samples and claims are its own."""
+    """An operator with the parameters, samples and claims of another one."""
 
     def __init__(self, plain: Op, reference: Callable[..., Any]) -> None:
         super().__init__(
@@ -63,14 +63,14 @@ class _TrainingForm(Op):
 def _check_signature(plain: Op, form: Op) -> None:
     if form.parameters != plain.parameters:
         msg = (
-            f"{form.qualified_name} must take what {plain.qualified_name} takes, in whose place it is called:\n"
+            f"{form.qualified_name} must take the parameters of {plain.qualified_name}, in whose place it is called:\n"
             f"  {plain.schema}\n  {form.schema}"
         )
         raise SpecError(msg)
     shared = len(plain.results)
     if form.results[:shared] != plain.results or set(form.results[shared:]) != {"Tensor"}:
         msg = (
-            f"{form.qualified_name} must return what {plain.qualified_name} returns, and behind it the tensors that "
+            f"{form.qualified_name} must return the results of {plain.qualified_name}, followed by the tensors that "
             f"its backward needs:\n  {plain.schema}\n  {form.schema}"
         )
         raise SpecError(msg)

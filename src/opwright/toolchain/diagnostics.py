@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from opwright.toolchain.refusals import refusal
 
@@ -17,8 +18,21 @@ _LEADS_IN = re.compile(r"in .constexpr. expansion|required from|In instantiation
 _MOST_LINES = 14
 
 
-def first_error(output: str) -> str:
-    """The first error with the lines that explain it; an empty string where none is found.
+@dataclass(frozen=True)
+class Diagnostic:
+    """An error that a tool printed.
+
+    Attributes:
+        text: it with the lines that explain it; empty where no error was found.
+        is_signature: whether it says that a kernel's signature differs from its schema.
+    """
+
+    text: str
+    is_signature: bool = False
+
+
+def first_error(output: str) -> Diagnostic:
+    """The first error with the lines that explain it.
 
     Args:
         output: everything that the tool printed.
@@ -28,18 +42,18 @@ def first_error(output: str) -> str:
         if _ERROR.search(line) and not _COUNTS_NOT.search(line):
             return _with_context(lines, at)
     # The linker names the function first and what is wrong with it on the next line: the second says more.
-    return next((line for pattern in _LINKER for line in lines if pattern.search(line)), "")
+    return Diagnostic(next((line for pattern in _LINKER for line in lines if pattern.search(line)), ""))
 
 
-def _with_context(lines: list[str], at: int) -> str:
+def _with_context(lines: list[str], at: int) -> Diagnostic:
     first = at
     while first > 0 and at - first < _MOST_LINES and _LEADS_IN.search(lines[first - 1]):
         first -= 1
-    if in_one_sentence := refusal(lines[first:at], lines[at]):
-        return in_one_sentence
+    if refused := refusal(lines[first:at], lines[at]):
+        return Diagnostic(refused.text, refused.is_signature)
     last = at
     while last + 1 < len(lines) and last - first < _MOST_LINES and _BELONGS.search(lines[last + 1]):
         last += 1
     more = sum(bool(_ERROR.search(line)) for line in lines[last + 1 :])
     text = "\n".join(lines[first : last + 1])
-    return text + (f"\n(and {more} more error{'s' * (more > 1)})" if more else "")
+    return Diagnostic(text + (f"\n(and {more} more error{'s' * (more > 1)})" if more else ""))

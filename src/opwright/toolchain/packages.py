@@ -7,9 +7,13 @@ import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from opwright.errors import ToolchainError
 from opwright.toolchain.run import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True)
@@ -19,8 +23,8 @@ class Package:
     Attributes:
         name: its pkg-config name.
         version: its version.
-        cflags: what a compile needs, headers taken in as system headers.
-        ldflags: what a link needs.
+        cflags: flags for the compiler, with its headers as system headers.
+        ldflags: flags for the linker.
     """
 
     name: str
@@ -33,12 +37,9 @@ def find_package(name: str) -> Package:
     """The pkg-config package `name`.
 
     Raises:
-        ToolchainError: pkg-config, or the package, is not there.
+        ToolchainError: pkg-config or the package is not installed.
     """
-    program = os.environ.get("PKG_CONFIG") or shutil.which("pkg-config") or shutil.which("pkgconf")
-    if program is None:
-        msg = f"pkg-config is missing, and the package {name!r} is found through it: install the package pkg-config"
-        raise ToolchainError(msg)
+    program = _pkg_config(name)
     answer = run([program, "--print-errors", "--modversion", name], check=False)
     if answer.exit_code != 0:
         msg = (
@@ -51,8 +52,33 @@ def find_package(name: str) -> Package:
     return Package(name, answer.output.strip(), tuple(_as_system(cflags)), tuple(ldflags))
 
 
+def package_versions(names: Iterable[str]) -> dict[str, str]:
+    """The versions of those pkg-config packages among `names` that are installed.
+
+    Raises:
+        ToolchainError: pkg-config is not installed.
+    """
+    listed = list(names)
+    program = _pkg_config(", ".join(listed))
+    # One process for all of them, unless one is missing: pkg-config then names no versions at all.
+    answer = run([program, "--modversion", *listed], check=False)
+    versions = answer.output.split()
+    if answer.exit_code == 0 and len(versions) == len(listed):
+        return dict(zip(listed, versions, strict=True))
+    answers = {name: run([program, "--modversion", name], check=False) for name in listed}
+    return {name: answer.output.strip() for name, answer in answers.items() if answer.exit_code == 0}
+
+
+def _pkg_config(wanted: str) -> str:
+    program = os.environ.get("PKG_CONFIG") or shutil.which("pkg-config") or shutil.which("pkgconf")
+    if program is None:
+        msg = f"pkg-config, which finds {wanted}, is not installed: install the package pkg-config"
+        raise ToolchainError(msg)
+    return program
+
+
 def _as_system(cflags: list[str]) -> list[str]:
-    """`-I` as `-isystem`: what third-party headers warn of is not the author's to fix."""
+    """`-I` as `-isystem`: the author of an operator cannot fix warnings in third-party headers."""
     flags: list[str] = []
     for flag in cflags:
         if not flag.startswith("-I"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 # The function that refuse.h cannot let be called, and its template arguments, which are the message.
 _REFUSED = re.compile(
@@ -12,15 +13,29 @@ _REFUSED = re.compile(
 _WORD = re.compile(r'(\w+)<(?:[\w:]*text<\d+>\{"((?:[^"\\]|\\.)*)"\}|(\d+))>')
 _PLACE = re.compile(r'^(\S+:\d+:\d+): +in .constexpr. expansion of .*?\("((?:[^"\\]|\\.)*)"\)')
 _SCHEMA = re.compile(r'check_against<[\w:]*text<\d+>\{"((?:[^"\\]|\\.)*)"\}')
+_SIGNATURE = "the_schema_and_the_kernel_differ"
 _SENTENCES = {
-    "the_schema_and_the_kernel_differ": "the schema and the kernel differ",
+    _SIGNATURE: "the schema and the kernel differ",
     "the_schema_is_malformed": "the schema is malformed",
     "no_such_operator_is_defined": "no operator of this name is defined",
 }
 
 
-def refusal(leading: list[str], error: str) -> str:
-    """The refusal that `error` reports, with the author's own place; an empty string if it reports another error.
+@dataclass(frozen=True)
+class Refusal:
+    """Why opwright's headers refused a kernel.
+
+    Attributes:
+        text: the reason in one sentence, with the author's own place.
+        is_signature: whether the kernel's signature differs from its schema.
+    """
+
+    text: str
+    is_signature: bool
+
+
+def refusal(leading: list[str], error: str) -> Refusal | None:
+    """The refusal that `error` reports; None if it reports another error.
 
     Args:
         leading: the lines before it, from the outermost expansion on.
@@ -28,7 +43,7 @@ def refusal(leading: list[str], error: str) -> str:
     """
     refused = _REFUSED.search(error)
     if refused is None:
-        return ""
+        return None
     words = [f"{name.replace('_', ' ')} {text or number}" for name, text, number in _WORD.findall(refused[2] or "")]
     place = next((found for line in leading if (found := _PLACE.match(line))), None)
     schema = next((found[1] for line in leading if (found := _SCHEMA.search(line))), None)
@@ -37,7 +52,8 @@ def refusal(leading: list[str], error: str) -> str:
     if place:
         kernel = next((found[1] for line in leading if (found := re.search(r"kernel<&?([\w:]+)>", line))), None)
         said += f"\n  written: {_unescaped(place[2])}" + (f"\n  kernel:  {kernel}" if kernel else "")
-    return said + (f"\n  schema:  {_unescaped(schema)}" if schema else "")
+    said += f"\n  schema:  {_unescaped(schema)}" if schema else ""
+    return Refusal(said, is_signature=refused[1] == _SIGNATURE)
 
 
 def _unescaped(text: str) -> str:

@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
-from opwright.errors import BuildError, ToolchainError
+from opwright.errors import BuildError, SignatureError, ToolchainError
 from opwright.toolchain.diagnostics import first_error
 
 if TYPE_CHECKING:
@@ -137,9 +137,10 @@ def failure(completed: Completed, what: str = "the command failed") -> BuildErro
         if completed.exit_code < 0
         else f"exited with {completed.exit_code}"
     )
-    shown = diagnostic or completed.output.strip()[-1000:] or f"it printed nothing and {ended}"
+    shown = diagnostic.text or completed.output.strip()[-1000:] or f"it printed nothing and {ended}"
     msg = f"{what}:\n{shown}\nThe command {ended}:\n  {completed.command}"
-    return BuildError(msg, command=completed.command, output=completed.output)
+    error = SignatureError if diagnostic.is_signature else BuildError
+    return error(msg, command=completed.command, output=completed.output)
 
 
 def _not_runnable(line: Sequence[str], error: OSError) -> ToolchainError:

@@ -63,7 +63,7 @@ def test_all_four_rows_are_timed_and_what_is_wrong_is_not(tmp_path: Path) -> Non
     page = (tmp_path / "page.html").read_text()
     assert page.count("<svg") == 2
     assert "src=" not in page
-    assert "shifted has no sweep: its samples serve as sizes" in page
+    assert "shifted has no sweep, so its samples are timed" in page
 
 
 def test_what_is_right_ends_with_0_and_a_mistyped_name_with_that_of_op_py() -> None:
@@ -76,7 +76,7 @@ def test_what_is_right_ends_with_0_and_a_mistyped_name_with_that_of_op_py() -> N
     ]
     wrong = bench(TIMED, "--op", "mexed")
     assert wrong.returncode == 3
-    assert "error: there is no operator 'mexed': expected some of mixed, shifted" in wrong.stderr
+    assert "error: unknown operator 'mexed': expected one of mixed, shifted" in wrong.stderr
 
 
 @pytest.mark.needs("cuda")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from opwright.bundle.read import read_manifest
+from opwright.bundle.format.read import read_manifest
 
 if TYPE_CHECKING:
-    from opwright.bundle.manifest import Manifest
+    from opwright.bundle.format.manifest import Manifest
     from tests.integration.conftest import BuildOnce
 
 MODELS = Path(__file__).parent / "models.py"

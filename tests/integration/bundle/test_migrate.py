@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from opwright.bundle.read import read_manifest
+from opwright.bundle.format.read import read_manifest
 from opwright.host.install import host_program
 
 if TYPE_CHECKING:
@@ -75,9 +75,7 @@ def test_a_package_gives_what_the_torchscript_model_gave(old: Path, tmp_path: Pa
 def test_a_frozen_model_takes_its_weights_from_a_file(old: Path, tmp_path: Path) -> None:
     refused = migrate(old / "frozen.pt", tmp_path / "bundle")
     assert refused.returncode == 8
-    assert (
-        "frozen.pt is frozen, and has no weights that have names any more: give them with --weights" in refused.stderr
-    )
+    assert "frozen.pt is frozen, so its weights have lost their names: give them with --weights" in refused.stderr
     assert not (tmp_path / "bundle").exists()
     given = ("--weights", str(old / "weights.pth"), "--format", "torchscript")
     done = migrate(old / "frozen.pt", tmp_path / "bundle", *given)
@@ -88,11 +86,11 @@ def test_a_frozen_model_takes_its_weights_from_a_file(old: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("saved", "more", "said"),
     [
-        ("nowhere.pt", (), "nowhere.pt is not there: expected a TorchScript model, as torch.jit.save writes one"),
+        ("nowhere.pt", (), "nowhere.pt does not exist: expected a TorchScript model, as torch.jit.save writes one"),
         (
             "exported.pt2",
             (),
-            "exported.pt2 is an exported program, and not TorchScript: `opwright ship` takes it",
+            "exported.pt2 is an exported program, not TorchScript: `opwright ship` takes it",
         ),
         ("other.pt", (), "other.pt are not those of the model:"),
         ("other.pt", ("--weights", "weights.pth"), "the source changes the results (sample 0): "),

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import opwright
-from opwright.bundle.libraries import uses_full_abi
-from opwright.bundle.outputs import flat
-from opwright.bundle.tolerance import largest_difference
+from opwright.bundle.compare.outputs import flat
+from opwright.bundle.compare.tolerance import largest_difference
+from opwright.bundle.pack.libraries import uses_full_abi
 from opwright.cli.main import app
 from opwright.errors import BundleError
 from tests.integration.bundle.conftest import MODELS, OF_PACKAGES, PACKAGES, command
@@ -167,7 +167,7 @@ def test_what_cannot_be_scripted_is_traced_and_the_reason_is_told(tmp_path: Path
     shipped = opwright.ship(f"{MODELS}:unscriptable", output=tmp_path / "b")
     assert list(shipped.differences)[:2] == ["trace", "freeze"]
     (told, *_) = shipped.notes
-    assert told.startswith("traced, since it cannot be scripted: ")
+    assert told.startswith("traced, because it cannot be scripted: ")
     assert "\n" not in told
 
 
@@ -229,7 +229,7 @@ def test_a_compiled_package_is_taken_as_it_is(packaged: Bundle, tmp_path: Path) 
         (
             "net",
             {"ops": [PACKAGES / "traps" / "fake_dtype"]},
-            "has no native sources: its operators exist in Python alone",
+            "has no native sources: its operators exist only in Python",
         ),
         ("plain", {"ops": [MODELS.parent]}, "holds no operator library: expected an op.py at"),
         (
@@ -240,25 +240,25 @@ def test_a_compiled_package_is_taken_as_it_is(packaged: Bundle, tmp_path: Path) 
         (
             "branching_on_sizes",
             {"format": "aoti"},
-            "takes 5..16 alone: what it does depends on that size. Give --shape image=5..16,3,8,8, or change the model",
+            "accepts only 5..16: what it does depends on that size. Give --shape image=5..16,3,8,8, or change",
         ),
         (
             "branching_on_one_size",
             {"format": "aoti"},
-            "the model as it is exported is right where image.shape[0] != 4, which it is not for 4: what it does",
+            "the exported model is only right where image.shape[0] != 4, and that is false for 4: what it does",
         ),
         (
             "counting",
             {"format": "aoti"},
-            "dimension 0 of 'image' is to take 1..16, and the export fixes it: the model uses this size as a number",
+            "dimension 0 of 'image' should accept 1..16, but the export fixes it: the model uses this size as a number",
         ),
         ("branching_on_values", {"format": "aoti"}, "the model cannot be exported: GuardOnDataDependentSymNode"),
-        ("plain", {"format": "onnx"}, "format='onnx' is not to be had: expected 'torchscript' or 'aoti'"),
+        ("plain", {"format": "onnx"}, "format='onnx' is not supported; expected 'torchscript' or 'aoti'"),
         ("plain", {"cpu": "x86-64-v3"}, "TorchScript holds no machine code that cpu='x86-64-v3' could choose"),
-        ("plain", {"device": "cuda"}, "device='cuda' is not to be had: expected 'cpu'"),
-        ("plain", {"tolerance": 1.5}, "tolerance=1.5 is no part of the largest magnitude"),
+        ("plain", {"device": "cuda"}, "device='cuda' is not supported; expected 'cpu'"),
+        ("plain", {"tolerance": 1.5}, "tolerance=1.5 is not a part of the largest magnitude"),
         ("plain", {"tolerance": 1e-9, "precision": "bfloat16"}, "bfloat16 changes the results (sample 0): by 0.00"),
-        ("plain", {"shapes": {"image": "1..4,3,9,9"}}, "sample 0 of 'image' is not of the shape that is said"),
+        ("plain", {"shapes": {"image": "1..4,3,9,9"}}, "sample 0 of 'image' does not have the given shape"),
     ],
 )
 def test_what_cannot_be_shipped_is_refused_and_nothing_is_written(
@@ -274,7 +274,7 @@ def test_a_saved_model_of_the_other_kind_is_refused(tmp_path: Path) -> None:
     torch.jit.trace(torch.nn.Identity(), torch.ones(1)).save(str(tmp_path / "saved.pt"))
     torch.export.save(torch.export.export(torch.nn.ReLU(), (torch.ones(2),)), tmp_path / "saved.pt2")
     for name, asked, message in (
-        ("saved.pt", {"format": "aoti"}, "is TorchScript, of which no package can be compiled as it stands"),
+        ("saved.pt", {"format": "aoti"}, "is TorchScript, which cannot be compiled into a package"),
         ("saved.pt", {"precision": "bfloat16"}, "is TorchScript already, and its precision cannot be changed"),
         ("saved.pt2", {}, "is an exported program, of which no TorchScript can be made: give --format aoti"),
         ("saved.pt2", {"format": "aoti", "precision": "bfloat16"}, "is exported already, and its precision cannot be"),
@@ -334,10 +334,10 @@ def test_a_refusal_is_one_message_and_the_exit_code_of_bundles(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--format", "onnx"], "'onnx' is unknown: expected torchscript or aoti"),
-        (["--cpu", "avx"], "'avx' is unknown: expected native, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4"),
-        (["--precision", "int8"], "'int8' is unknown: expected float32 or bfloat16"),
-        (["--shape", "1,3,8,8"], "'1,3,8,8' is no NAME=SHAPE: expected such as image=float32[1..64,3,224,224]"),
+        (["--format", "onnx"], "'onnx' is not one of 'torchscript', 'aoti'"),
+        (["--cpu", "avx"], "'avx' is not one of 'native', 'x86-64', 'x86-64-v2', 'x86-64-v3', 'x86-64-v4'"),
+        (["--precision", "int8"], "'int8' is not one of 'float32', 'bfloat16'"),
+        (["--shape", "1,3,8,8"], "'1,3,8,8' is not NAME=SHAPE; expected for example image=float32[1..64,3,224,224]"),
     ],
 )
 def test_a_slip_of_the_pen_is_wrong_usage(tmp_path: Path, arguments: list[str], message: str) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import opwright
-from opwright.checker.check import RUNTIMES
 from opwright.checker.kinds import Kind
+from opwright.checker.runtime_table import RUNTIME_NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +74,7 @@ def test_references_alone_are_green_wherever_python_runs_and_the_hosts_say_what_
     assert report.passed, report.kinds
     for op in ("wave", "joined"):
         cells = {cell.runtime: cell for cell in report.cells if cell.op == f"python_only::{op}"}
-        assert list(cells) == list(RUNTIMES)
+        assert list(cells) == list(RUNTIME_NAMES)
         for runtime, cell in cells.items():
             if runtime.startswith("host"):
                 assert cell.status == "not applicable"
@@ -174,7 +174,7 @@ def test_what_no_comparison_sees_a_sanitizer_does_with_its_line(tmp_path: Path) 
     assert overflow.got.startswith(place(folder, "the sum"))
     assert "runtime error: signed integer overflow: 40 + 2147483647 cannot be represented in type 'int'" in overflow.got
     assert cells["overflows", "eager"].reason == "a sanitizer's first report ends it: fix that, and check again"
-    assert read.call.endswith("torch.ops.unseen.reads_past_the_end(x)")
+    assert read.repro.endswith("torch.ops.unseen.reads_past_the_end(x)")
 
 
 COUNTED = """
@@ -260,7 +260,7 @@ def test_what_counts_in_32_bits_is_wrong_with_more_than_2_to_the_31_bytes(tmp_pa
     (failure,) = cell.failures
     assert failure.kind is Kind.INDEX_OVERFLOW
     assert failure.case == "sample 1, size 33 as 2147483649: more than 2^31 bytes"
-    assert "x = torch.randint(0, 256, (2147483649,), dtype=torch.uint8)" in failure.call
+    assert "x = torch.randint(0, 256, (2147483649,), dtype=torch.uint8)" in failure.repro
     assert re.search(r"^uint8 \(2147483649,\), at \[21474836\d\d\]: 255; \d of 2147483649 elements differ", failure.got)
 
 

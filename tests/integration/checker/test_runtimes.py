@@ -12,10 +12,11 @@ import pytest
 import torch
 
 import opwright
+from opwright.checker.job import Options
 from opwright.checker.kinds import Kind
+from opwright.checker.models import probe_process
 from opwright.checker.recorder import Recorder
-from opwright.checker.runtimes import probe_process
-from opwright.checker.subject import Options, Subject
+from opwright.checker.subject import Subject
 from opwright.probe.run import ProbeRun, run_probe
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def test_a_quick_check_compiles_nothing(right: Loaded, tmp_path: Path) -> None:
 def test_the_lines_of_each_step_run_as_they_stand(right: Loaded, runtime: str, tmp_path: Path) -> None:
     checked = Checked(right, "product", runtime, tmp_path, quick=True)
     # In other dtypes the operator refuses, and so do the lines.
-    calls = {step["call"] for step in checked.steps if " in " not in step["step"].partition(",")[0]}
+    calls = {step["repro"] for step in checked.steps if " in " not in step["step"].partition(",")[0]}
     assert len(calls) > 1
     for call in calls:
         exec(call, {"__name__": "__main__"})
@@ -132,7 +133,7 @@ def test_the_lines_of_a_process_without_python_run_as_they_stand(
         for runtime in ("host-linked", "host-script"):
             checked = Checked(right, op, runtime, tmp_path)
             (step,) = [step for step in checked.steps if step["step"] == "all calls in a process without Python"]
-            calls[step["call"]] = op
+            calls[step["repro"]] = op
     assert len(calls) == 4
     for call in calls:
         head, _, last = call.rpartition("\n")
@@ -194,7 +195,7 @@ def test_what_goes_wrong_in_a_runtime_is_named(
     assert (failure.kind, failure.case) == (kind, case)
     assert re.search(got, failure.got)
     assert re.search(expected, failure.expected)
-    assert failure.call.startswith("import opwright, torch\nopwright.open(")
+    assert failure.repro.startswith("import opwright, torch\nopwright.open(")
 
 
 def test_pytorchs_own_limits_come_with_a_way_around_them(wrong: Loaded, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import opwright
-from opwright.checker.check import PREPARED
+from opwright.checker.check import PRELOADED
 from opwright.toolchain.fork_server import fork_server
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ EXPECTED: dict[str, dict[str, Any]] = json.loads((TRAPS / "expected.json").read_
 @pytest.fixture(scope="module", autouse=True)
 def _imported_once() -> Iterator[None]:
     """All checks of this file fork from one process: importing PyTorch for each would take most of their time."""
-    with fork_server(PREPARED):
+    with fork_server(PRELOADED):
         yield
 
 
@@ -56,5 +56,5 @@ def test_an_operator_as_tutorials_write_it_is_told_its_three_faults(monkeypatch:
     told = {failure.kind.value: failure for failure in cell.failures}
     assert {"wrong-dtype", "ignored-strides", "bad-input-accepted"} <= set(told)
     assert "opwright::check::dtype" in told["wrong-dtype"].kind.diagnosis.fix
-    assert ".as_strided(" in told["ignored-strides"].call
+    assert ".as_strided(" in told["ignored-strides"].repro
     assert "an error, as the reference gives" in told["bad-input-accepted"].expected

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
 import torch
 
 import opwright
+from opwright.errors import BridgeError
 from opwright.loader import bridge
 
 if TYPE_CHECKING:
@@ -71,6 +74,23 @@ def test_with_a_compiler_the_bridge_is_there_at_once_the_second_time(package: Pa
     opwright.open(package)
     assert bridge.attach()
     assert "CppFunction" in repr(torch.ops.gradients.mul(*torch.ones(2, 3, requires_grad=True)).grad_fn)
+
+
+def test_a_bridge_that_the_compiler_rejects_is_blamed_on_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = tmp_path / "bridge.cpp"
+    source.write_text("int bridge() { return not_declared; }\n")
+    monkeypatch.setattr(bridge, "SOURCE", source)
+    with pytest.raises(BridgeError) as caught:
+        bridge.build_bridge()
+    assert str(caught.value).startswith("opwright's C++ autograd bridge does not build; your library is not at fault. ")
+    assert re.search(r"bridge\.cpp:1:\d+: error: .not_declared. was not declared in this scope", str(caught.value))
+    assert "not_declared" in caught.value.output
+    with pytest.warns(
+        RuntimeWarning, match=r"^the C\+\+ autograd bridge cannot be built \(\S+/bridge.cpp does not compile"
+    ):
+        assert not bridge.attach()
 
 
 UNREADABLE = """

@@ -98,7 +98,7 @@ class Refused(Protocol):
 
 
 class Compiled(Protocol):
-    """Builds a program of several C++ files, from `runtime/` on, as one: what they all include is read once."""
+    """Builds a program of several C++ files, from `host/cpp/` on, as one: what they all include is read once."""
 
     def __call__(self, name: str, sources: Iterable[str | Path], *more: str | Path) -> Path: ...
 

@@ -20,12 +20,12 @@ POSITIONS = 64
 NOWHERE = "expected a folder that `opwright ship` wrote"
 
 
-def test_the_bundle_itself_is_well(host: Host, bundle: Bundle) -> None:
+def test_the_bundle_itself_is_ok(host: Host, bundle: Bundle) -> None:
     assert [str(path.relative_to(bundle.path)) for path in bundle.files] == list(FILES)
     for folder in (bundle.path, f"{bundle.path}/", bundle.path / ".." / bundle.path.name):
         done = host(folder, "--verify")
         assert (done.returncode, done.stderr) == (0, "")
-        assert "is well" in done.stdout
+        assert "is OK: the largest relative deviation from the goldens is " in done.stdout
 
 
 def test_a_folder_that_is_no_bundle_is_refused(loads: Loads, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_path_out_of_the_folder_is_refused(loads: Loads, bundle: Bundle, path:
         "model.file": lambda manifest: manifest["model"].update(file=path),
         "libraries[0].file": lambda manifest: manifest["libraries"][0].update(file=path),
         "goldens[1]": lambda manifest: manifest["goldens"].__setitem__(1, path),
-        "runtime": lambda manifest: manifest.update(runtime=path),
+        "host_program": lambda manifest: manifest.update(host_program=path),
         'files["': lambda manifest: manifest["files"].update({path: manifest["files"]["model.pt"]}),
     }
     for place, change in everywhere.items():
@@ -163,7 +163,7 @@ def _truncated(bundle: Bundle) -> None:
 REFUSED: dict[str, Callable[[Bundle], object]] = {
     "bundle_missing": lambda bundle: (bundle.path / "manifest.json").unlink(),
     "manifest_invalid": lambda bundle: bundle.write(b'{"a\\nb": 1, "a\\nb": 1}'),
-    "format_unknown": lambda bundle: bundle.say(lambda manifest: manifest.update(format=2)),
+    "format_unknown": lambda bundle: bundle.say(lambda manifest: manifest.update(format=3)),
     "path_outside": lambda bundle: bundle.say(lambda manifest: manifest["model"].update(file="../model.pt")),
     "file_missing": lambda bundle: (bundle.path / "model.pt").unlink(),
     "file_unexpected": lambda bundle: (bundle.path / "more").touch(),

@@ -35,12 +35,12 @@ def fuzz_manifest(compiled: Compiled) -> Path:
 @pytest.fixture
 def manifest(bundle: Bundle) -> Path:
     """One in which every kind of entry is there."""
-    bundle.put("runtime/bin/opwright-host", b"a program")
+    bundle.put("host/bin/opwright-host", b"a program")
     bundle.say(lambda manifest: manifest["torch"].update(newest="99.0"))
     bundle.say(lambda manifest: manifest["cpu"].update(features=["avx2", "fma"]))
-    bundle.say(lambda manifest: manifest.update(cuda={"architectures": ["9.0"]}, runtime="runtime/bin/opwright-host"))
-    sides = [{"input": "image", "dimension": 2}, {"input": "image", "dimension": 3}]
-    bundle.say(lambda manifest: manifest.update(tied=[sides]))
+    bundle.say(lambda manifest: manifest.update(cuda={"architectures": ["9.0"]}, host_program="host/bin/opwright-host"))
+    sides = [{"input": "image", "dim": 2}, {"input": "image", "dim": 3}]
+    bundle.say(lambda manifest: manifest.update(equal_dims=[sides]))
     return bundle.path / "manifest.json"
 
 

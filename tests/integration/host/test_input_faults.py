@@ -150,9 +150,9 @@ def test_inputs_that_do_not_fit_are_refused_and_those_at_the_borders_are_taken(
     assert asked.exit_code == codes["input_unknown"]
 
 
-def test_sizes_that_are_tied_have_to_be_equal(refused: Refused, bundle: Bundle, tmp_path: Path) -> None:
-    sides = [{"input": "image", "dimension": 2}, {"input": "image", "dimension": 3}]
-    bundle.say(lambda manifest: manifest.update(tied=[sides]))
+def test_dimensions_listed_as_equal_must_be_of_one_size(refused: Refused, bundle: Bundle, tmp_path: Path) -> None:
+    sides = [{"input": "image", "dim": 2}, {"input": "image", "dim": 3}]
+    bundle.say(lambda manifest: manifest.update(equal_dims=[sides]))
     for name, content in given(of_zeros(1, 3, 8, 9)).items():
         (tmp_path / name).write_bytes(content)
     refusal = refused(bundle, *(f"--input={name}={tmp_path}/{name}" for name in given()))

@@ -74,17 +74,29 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda manifest: manifest["inputs"][1].update(name="image"),
         "expected entries of different names",
     ),
-    "a tie to nothing": (
-        lambda manifest: manifest.update(tied=[[{"input": "picture", "dimension": 0}]]),
-        'tied[0][0].input is "picture"; expected the name of an input',
+    "an equal dimension of no input": (
+        lambda manifest: manifest.update(equal_dims=[[{"input": "picture", "dim": 0}]]),
+        'equal_dims[0][0].input is "picture"; expected the name of an input',
     ),
-    "a tie beyond the last dimension": (
-        lambda manifest: manifest.update(tied=[[{"input": "shift", "dimension": 1}]]),
-        "tied[0][0].dimension is 1; expected a dimension of that input",
+    "an equal dimension beyond the last": (
+        lambda manifest: manifest.update(equal_dims=[[{"input": "shift", "dim": 1}]]),
+        "equal_dims[0][0].dim is 1; expected a dimension of that input",
     ),
     "lines in a name": (
         lambda manifest: manifest["inputs"][1].update(name="a\nb"),
         'inputs[1].name is "a\\nb"; expected text of 1 to 255 bytes without control characters',
+    ),
+    "control characters of the second kind in a name": (
+        lambda manifest: manifest["inputs"][1].update(name="a\x9b2J"),
+        "expected text of 1 to 255 bytes without control characters",
+    ),
+    "a range as the size of an output": (
+        lambda manifest: manifest["outputs"][0].update(dims=[{"min": 1, "max": 2}]),
+        'outputs[0].dims[0] is {"max":2,"min":1}; expected a whole number from 0 on',
+    ),
+    "a host program outside of host/": (
+        lambda manifest: manifest.update(host_program="model.pt"),
+        'host_program is "model.pt"; expected null, or a file in host/',
     ),
     "a crop beyond the picture": (
         lambda manifest: manifest["inputs"][0]["image"].update(crop=[17, 1]),
@@ -116,12 +128,12 @@ def test_a_manifest_that_says_what_cannot_be_is_refused(loads: Loads, bundle: Bu
     assert why in refusal.message
 
 
-def test_a_newer_format_is_refused_also_where_the_rest_of_it_is_unknown(loads: Loads, bundle: Bundle) -> None:
-    bundle.write(b'{"format": 2, "whatever": "comes"}')
+def test_another_format_is_refused_also_where_the_rest_of_it_is_unknown(loads: Loads, bundle: Bundle) -> None:
+    bundle.write(b'{"format": 3, "whatever": "comes"}')
     refusal = loads(bundle.path)
     assert refusal
     assert refusal.code == "format_unknown"
-    assert refusal.message.startswith("the bundle has the format 2, and this host reads format 1: ")
+    assert refusal.message.startswith("the bundle has the format 3, and this host reads format 2: ")
 
 
 ABSENT = ("sse4a", "xop", "fma4", "tbm", "amx_fp16", "avx512_vp2intersect")  # which no one processor has all of

@@ -49,7 +49,7 @@ def bent_backward(grad: Tensor) -> Tensor:
 
 
 class Recorder:
-    """What a bench tells of its progress."""
+    """Records the progress of a bench."""
 
     def __init__(self) -> None:
         self.sizes: int | None = -1
@@ -73,7 +73,7 @@ class Recorder:
         self.sizes_done += 1
 
 
-def test_every_size_is_timed_in_every_direction_beside_reference_and_floor(describe: Describe) -> None:
+def test_every_size_is_timed_in_every_direction_with_reference_and_floor(describe: Describe) -> None:
     library = describe(SCALE)
     recorder = Recorder()
     report = opwright.bench(library, rounds=3, compiled=False, progress=recorder)
@@ -96,35 +96,35 @@ def test_every_size_is_timed_in_every_direction_beside_reference_and_floor(descr
     assert recorder.begun[0] == "scale, 8 elements: forward"
 
 
-def test_what_has_no_gradient_is_timed_forward_alone(describe: Describe) -> None:
+def test_an_operator_without_a_gradient_is_timed_only_forward(describe: Describe) -> None:
     report = opwright.bench(describe(COUNTED), rounds=2, compiled=False)
     assert [(cell.size, cell.direction) for cell in report.cells] == [("sample 1", "forward")]
     assert (
-        "counted has no sweep: its samples serve as sizes. @counted.sweep in op.py says which to take" in report.notes
+        "counted has no sweep, so its samples are timed: define @counted.sweep in op.py to choose sizes" in report.notes
     )
 
 
-def test_a_backward_is_timed_as_that_of_its_operator_unless_it_is_asked_for(describe: Describe) -> None:
+def test_a_backward_is_timed_with_its_operator_and_by_itself_only_on_request(describe: Describe) -> None:
     library = describe(WITH_BACKWARD)
     assert [name for name, op in library.ops.items() if is_part_of_another(op)] == ["bent_backward"]
     report = opwright.bench(library, rounds=2, compiled=False)
     assert {cell.op for cell in report.cells} == {f"{library.namespace}::bent"}
-    note = "not timed by themselves, since other operators call them: bent_backward; --op asks for them"
+    note = "not timed by themselves, because other operators call them: bent_backward; --op times them"
     assert note in report.notes
-    asked = opwright.bench(library, ops=["bent_backward"], rounds=2, compiled=False, directions=["forward"])
-    assert {cell.op for cell in asked.cells} == {f"{library.namespace}::bent_backward"}
-    assert not any("not timed by themselves" in note for note in asked.notes)
+    requested = opwright.bench(library, ops=["bent_backward"], rounds=2, compiled=False, directions=["forward"])
+    assert {cell.op for cell in requested.cells} == {f"{library.namespace}::bent_backward"}
+    assert not any("not timed by themselves" in note for note in requested.notes)
 
 
-def test_sizes_directions_threads_and_dtype_are_those_that_are_asked_for(describe: Describe) -> None:
-    looks = """
+def test_the_requested_sizes_directions_threads_and_dtype_are_timed(describe: Describe) -> None:
+    recording_floor = """
 seen = []
 
-@scale.floor("looks")
+@scale.floor("nothing")
 def _(x, factor):
     seen.append((x.dtype, torch.get_num_threads(), torch.is_grad_enabled()))
 """
-    library = describe(SCALE + looks)
+    library = describe(SCALE + recording_floor)
     before = torch.get_num_threads()
     report = opwright.bench(
         library,
@@ -145,7 +145,7 @@ def _(x, factor):
     assert torch.get_num_threads() == before
 
 
-def test_a_wrong_operator_is_told_and_not_timed(describe: Describe) -> None:
+def test_a_wrong_operator_is_reported_and_not_timed(describe: Describe) -> None:
     library = describe(SCALE)
     opwright.bench(library, rounds=2, compiled=False, sizes=["8"])
 
@@ -166,7 +166,7 @@ def test_a_wrong_operator_is_told_and_not_timed(describe: Describe) -> None:
         assert cell.ratio("native") is None
 
 
-def test_a_floor_that_raises_is_a_fault_and_the_rest_is_timed(describe: Describe) -> None:
+def test_a_floor_that_raises_is_a_fault_and_the_other_rows_are_timed(describe: Describe) -> None:
     report = opwright.bench(
         describe(SCALE + "@scale.floor('a mistake')\ndef _(x, factor):\n    raise ValueError('no floor')\n"),
         rounds=2,
@@ -185,9 +185,9 @@ def test_a_floor_that_raises_is_a_fault_and_the_rest_is_timed(describe: Describe
 
 def test_the_json_has_every_time_of_every_round(describe: Describe) -> None:
     report = opwright.bench(describe(SCALE), rounds=4, compiled=False, sizes=["64"], directions=["forward"])
-    told = report.to_json()
-    assert {"passed", "namespace", "machine", "dtype", "seed", "rule", "cells", "notes", "seconds"} <= set(told)
-    (cell,) = told["cells"]
+    plain = report.to_json()
+    assert {"passed", "namespace", "machine", "dtype", "seed", "rule", "cells", "notes", "seconds"} <= set(plain)
+    (cell,) = plain["cells"]
     assert (cell["threads"], cell["bytes"], cell["floor"]) == (torch.get_num_threads(), 512, "a copy that moves 512 B")
     for row in cell["rows"]:
         assert len(row["seconds"]["times"]) == row["rounds"] == 4
@@ -195,36 +195,39 @@ def test_the_json_has_every_time_of_every_round(describe: Describe) -> None:
         assert low <= row["seconds"]["median"] <= high
         assert row["calls"] >= 1
     assert cell["rows"][0]["ratio"]["median"] == 1
-    assert {"processor", "instruction_sets", "memory_bytes"} <= set(told["machine"]["machine"])
-    assert told["machine"]["pytorch"] == torch.__version__
+    assert {"processor", "instruction_sets", "memory_bytes"} <= set(plain["machine"]["machine"])
+    assert plain["machine"]["pytorch"] == torch.__version__
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("requested", "message"),
     [
-        ({"ops": ["shale"]}, "there is no operator 'shale': expected some of scale"),
-        ({"directions": ["sideways"]}, "there is no direction 'sideways': expected some of forward, recorded"),
-        ({"dtype": "int8"}, "'int8' is no floating dtype: expected one such as float32, bfloat16"),
-        ({"dtype": "flat32"}, "'flat32' is no floating dtype"),
+        ({"ops": ["shale"]}, "unknown operator 'shale': expected one of scale"),
+        ({"directions": ["sideways"]}, "unknown direction 'sideways': expected one of forward, recorded"),
+        ({"dtype": "int8"}, "'int8' is not a floating-point dtype: expected float32, bfloat16, float16 or float64"),
+        ({"dtype": "flat32"}, "'flat32' is not a floating-point dtype"),
         ({"threads": [2, 0]}, "threads must be positive, got 0"),
         ({"rounds": 0}, "rounds must be positive, got 0"),
         ({"seconds": -1.0, "rounds": None}, "seconds must be positive, got -1.0"),
-        ({"sizes": ["7"]}, "no size has '7' in its label: there are 8 elements, 64 elements, 1024 elements"),
+        (
+            {"sizes": ["7"]},
+            "no size has '7' in its label: expected part of one of 8 elements, 64 elements, ",
+        ),
     ],
 )
-def test_what_cannot_be_benched_is_an_error(describe: Describe, asked: dict[str, Any], message: str) -> None:
-    arguments: dict[str, Any] = {"rounds": 2, "compiled": False, **asked}
+def test_an_invalid_argument_is_an_error(describe: Describe, requested: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"rounds": 2, "compiled": False, **requested}
     with pytest.raises(SpecError, match=re.escape(message)):
         opwright.bench(describe(SCALE), **arguments)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")
-def test_a_gpu_that_is_not_there_cannot_be_asked_for(describe: Describe) -> None:
-    with pytest.raises(ToolchainError, match=r"no GPU that this PyTorch can use: .* Leave out --device cuda"):
+def test_without_a_gpu_cuda_is_an_error(describe: Describe) -> None:
+    with pytest.raises(ToolchainError, match=r"this PyTorch has no GPU to use: .* Leave out --device cuda"):
         opwright.bench(describe(SCALE), devices=["cuda"])
 
 
-def test_a_sweep_that_looks_at_its_numbers_is_not_counted_before(describe: Describe) -> None:
+def test_the_sizes_of_a_sweep_that_reads_its_numbers_are_not_counted_in_advance(describe: Describe) -> None:
     recorder = Recorder()
     text = SCALE.replace("(make.randn(size),)", "(make.randn(size) * make.randn(1).item(),)")
     opwright.bench(describe(text), rounds=2, compiled=False, sizes=["8 "], directions=["forward"], progress=recorder)

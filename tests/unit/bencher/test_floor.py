@@ -41,7 +41,7 @@ def test_bytes_are_those_of_arguments_results_and_gradients(make_subject: MakeSu
     assert bytes_of(subject, "both") == forward + backward
 
 
-def test_the_floor_is_a_copy_of_as_many_bytes(make_subject: MakeSubject) -> None:
+def test_the_default_floor_is_a_copy_of_as_many_bytes(make_subject: MakeSubject) -> None:
     subject = make_subject(ADDED)
     words, call = floor_of(subject, "forward")
     assert words == "a copy that moves 8.20 KiB"
@@ -50,7 +50,7 @@ def test_the_floor_is_a_copy_of_as_many_bytes(make_subject: MakeSubject) -> None
     assert floor_of(subject, "both")[0] == "a copy that moves 8.20 KiB and a copy that moves 12.1 KiB"
 
 
-def test_an_author_says_another_floor_which_gets_the_arguments(make_subject: MakeSubject) -> None:
+def test_a_floor_of_the_author_gets_the_arguments(make_subject: MakeSubject) -> None:
     subject = make_subject(ADDED + FLOORS)
     calls = subject.op.reference.__globals__["calls"]
     for direction, words in (
@@ -59,8 +59,8 @@ def test_an_author_says_another_floor_which_gets_the_arguments(make_subject: Mak
         ("backward", "nothing at all"),
         ("both", "the bare sum and nothing at all"),
     ):
-        told, call = floor_of(subject, direction)  # type: ignore[arg-type]
-        assert told == words
+        description, call = floor_of(subject, direction)  # type: ignore[arg-type]
+        assert description == words
         call()
     parts = ["forward", "forward", "backward", "forward", "backward"]
     assert calls == [(part, False) for part in parts]

@@ -11,7 +11,7 @@ import torch
 from opwright.bencher.machine import machine_record
 
 
-def test_the_record_says_what_computes_and_not_whose_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record_describes_the_machine_and_not_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     record = machine_record()
     assert record.pytorch == torch.__version__
@@ -20,17 +20,17 @@ def test_the_record_says_what_computes_and_not_whose_it_is(monkeypatch: pytest.M
     assert (record.cuda == "") is (torch.version.cuda is None)
     assert len(record.gpus) == (torch.cuda.device_count() if torch.cuda.is_available() else 0)
     assert abs((dt.date.fromisoformat(record.date) - dt.datetime.now(dt.timezone.utc).date()).days) <= 1
-    told = json.dumps(dataclasses.asdict(record))
-    assert platform.node() not in told.split('"')
+    text = json.dumps(dataclasses.asdict(record))
+    assert platform.node() not in text.split('"')
 
 
-def test_the_facts_are_words_for_all_of_it() -> None:
+def test_the_facts_describe_the_whole_record() -> None:
     record = machine_record()
     facts = record.facts()
     assert facts["PyTorch"].startswith(torch.__version__)
     assert facts["machine"] == str(record.machine)
     assert facts["date"] == record.date
-    assert any(name in facts["computes with"] for name in ("MKL", "OpenMP", "oneDNN"))
+    assert any(name in facts["math libraries"] for name in ("MKL", "OpenMP", "oneDNN"))
 
 
 @pytest.mark.needs("cuda")

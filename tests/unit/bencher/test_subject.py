@@ -49,10 +49,10 @@ def once(subject: Subject, direction: Direction) -> Any:
     return row.call(row.before()) if isinstance(row, Prepared) else row()
 
 
-def test_gradients_are_of_what_has_one_and_of_nothing_else(make_subject: MakeSubject) -> None:
+def test_only_arguments_with_a_gradient_have_one_timed(make_subject: MakeSubject) -> None:
     subject = make_subject(MIXED)
     given = subject.gradients
-    assert given.are_there
+    assert given.exist
     assert given.names == ("x", "parts")
     assert [tuple(leaf.shape) for leaf in given.leaves] == [(4,), (3,), (4,)]
     assert [grad is None for grad in given.grads] == [False, True, False]
@@ -61,7 +61,7 @@ def test_gradients_are_of_what_has_one_and_of_nothing_else(make_subject: MakeSub
 
 
 @pytest.mark.parametrize("text", [MIXED, NESTED])
-def test_backward_and_both_give_the_gradients_of_the_reference(make_subject: MakeSubject, text: str) -> None:
+def test_backward_and_both_compute_the_gradients_of_the_reference(make_subject: MakeSubject, text: str) -> None:
     subject = make_subject(text)
     given = subject.gradients
     expected = derive.reference_gradients(subject.op, subject.arguments, given.grads, given.names)
@@ -77,22 +77,22 @@ def test_each_backward_has_a_forward_of_its_own(make_subject: MakeSubject) -> No
     assert len(timings["backward"].times) == 2
 
 
-def test_a_forward_that_is_recorded_requires_gradients_and_a_plain_one_does_not(make_subject: MakeSubject) -> None:
+def test_a_recorded_forward_requires_grad_and_a_plain_one_does_not(make_subject: MakeSubject) -> None:
     subject = make_subject(MIXED)
     assert once(subject, "recorded")[0].requires_grad
     assert not once(subject, "forward")[0].requires_grad
 
 
-def test_what_is_written_to_is_made_anew_for_each_call(make_subject: MakeSubject) -> None:
+def test_mutated_arguments_are_made_anew_for_each_call(make_subject: MakeSubject) -> None:
     subject = make_subject(GROWN)
     before = subject.arguments["x"].clone()
     for _ in range(3):
         once(subject, "forward")
     assert torch.equal(subject.arguments["x"], before)
-    assert not subject.gradients.are_there
+    assert not subject.gradients.exist
 
 
-def test_fresh_arguments_lie_as_the_first_did(make_subject: MakeSubject) -> None:
+def test_fresh_arguments_have_the_strides_of_the_first(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op
 def f(x: Tensor) -> Tensor:
@@ -108,5 +108,5 @@ def _(make):
     assert fresh.data_ptr() != first.data_ptr()
 
 
-def test_the_directions_are_four() -> None:
+def test_there_are_four_directions() -> None:
     assert DIRECTIONS == ("forward", "recorded", "backward", "both")

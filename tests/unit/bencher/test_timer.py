@@ -4,6 +4,7 @@ import gc
 import statistics
 import time
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ NUMBERS = st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=40)
 
 
 def work() -> float:
-    """Enough of it that a block has few calls."""
+    """Takes long enough for a block of few calls."""
     return sum(float(number) for number in range(3000))
 
 
@@ -64,31 +65,56 @@ def test_rows_are_called_in_turn_in_an_order_that_changes() -> None:
     assert len({tuple(order) for order in rounds[1:]}) > 1  # before the first, the blocks are fitted
 
 
-def test_a_block_lasts_long_enough_for_the_clock() -> None:
-    timings = measure({"nothing": lambda: None, "work": work}, rule=RoundsRule(3))
-    assert timings["nothing"].calls > 100 * timings["work"].calls
+class SimulatedClock:
+    """A clock that calls of `wait` move on, whatever the machine does."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    def seconds(self, block: Callable[[], None]) -> float:
+        started = self.now
+        block()
+        return self.now - started
 
 
-def test_what_is_prepared_is_used_once_and_not_timed() -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimulatedClock:
+    simulated = SimulatedClock()
+    monkeypatch.setattr("opwright.bencher.timer.clock_of", lambda device: simulated)
+    return simulated
+
+
+def test_a_block_is_long_enough_for_the_clock(clock: SimulatedClock) -> None:
+    rows = {"short": lambda: clock.wait(1e-6), "long": lambda: clock.wait(1e-3)}
+    timings = measure(rows, rule=RoundsRule(3))
+    assert 200 <= timings["short"].calls <= 400
+    assert timings["long"].calls == 1
+    assert (timings["short"].median, timings["long"].median) == pytest.approx((1e-6, 1e-3))
+
+
+def test_a_prepared_state_is_used_once_and_not_timed(clock: SimulatedClock) -> None:
     given: list[int] = []
     used: Counter[int] = Counter()
 
     def before() -> int:
-        time.sleep(0.005)
+        clock.wait(0.005)
         given.append(len(given))
         return given[-1]
 
     def call(state: int) -> None:
         used[state] += 1
-        work()
+        clock.wait(1e-4)
 
     timing = measure({"row": Prepared(before, call)}, rule=RoundsRule(3))["row"]
     assert sorted(used) == given
     assert set(used.values()) == {1}
-    assert timing.median < 0.005
+    assert timing.median == pytest.approx(1e-4)
 
 
-def test_no_garbage_is_collected_while_the_clock_runs() -> None:
+def test_no_garbage_is_collected_during_the_measured_time() -> None:
     seen: set[bool] = set()
     between: set[bool] = set()
 
@@ -105,12 +131,12 @@ def test_no_rows_take_no_time() -> None:
     assert measure({}) == {}
 
 
-def test_the_cpu_is_timed_by_the_clock_on_the_wall() -> None:
+def test_the_cpu_is_timed_by_wall_clock_time() -> None:
     assert clock_of("cpu").seconds(lambda: time.sleep(0.01)) >= 0.01
 
 
 @pytest.mark.needs("cuda")
-def test_the_gpu_is_timed_by_its_own_events() -> None:
+def test_the_gpu_is_timed_by_cuda_events() -> None:
     few, many = (torch.ones(2**size, device="cuda") for size in (10, 28))
     rows = {"few": lambda: few.add_(1), "many": lambda: many.add_(1)}
     timings = measure(rows, rule=RoundsRule(10), device="cuda")

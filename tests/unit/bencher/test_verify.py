@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from opwright.bencher.implementations import Verified, ways_of
+from opwright.bencher.implementations import Verified, implementations_of
 from opwright.bencher.verify import gradient_fault, result_fault
 
 if TYPE_CHECKING:
@@ -48,36 +48,36 @@ class Half(torch.autograd.Function):
         return grads[0] * y / 2, grads[0] * x
 
 
-def test_a_right_way_has_no_fault(bent: Subject) -> None:
-    for way in (bent.op.reference, torch.mul):
-        assert result_fault(bent, way) == ""
-        assert gradient_fault(bent, way) == ""
+def test_a_correct_implementation_has_no_fault(bent: Subject) -> None:
+    for implementation in (bent.op.reference, torch.mul):
+        assert result_fault(bent, implementation) == ""
+        assert gradient_fault(bent, implementation) == ""
 
 
-def test_a_wrong_result_is_told_with_its_place(bent: Subject) -> None:
-    for look in (result_fault, gradient_fault):
-        fault = look(bent, torch.add)
+def test_a_wrong_result_is_reported_with_its_index(bent: Subject) -> None:
+    for find_fault in (result_fault, gradient_fault):
+        fault = find_fault(bent, torch.add)
         assert fault.startswith("float32 (4,), at [0]: ")
         assert "4 of 4 elements differ" in fault
         assert ", expected at [0]: " in fault
 
 
-def test_a_wrong_gradient_is_told_with_the_argument(bent: Subject) -> None:
+def test_a_wrong_gradient_is_reported_with_its_argument(bent: Subject) -> None:
     assert result_fault(bent, Half.apply) == ""
     assert gradient_fault(bent, Half.apply).startswith("the gradient of x: float32 (4,), at [0]: ")
 
 
-def test_a_gradient_that_is_missing_is_told(bent: Subject) -> None:
+def test_a_missing_gradient_is_reported(bent: Subject) -> None:
     def cut(x: Tensor, y: Tensor) -> Tensor:
         return x.detach() * y
 
     assert gradient_fault(bent, cut) == "the gradient of x: none, expected float32 (4,)"
-    assert "requires none" in gradient_fault(bent, lambda x, y: (x * y).detach())
+    assert "does not require grad" in gradient_fault(bent, lambda x, y: (x * y).detach())
 
 
-def test_a_wrong_backward_keeps_the_operator_from_the_clock_where_it_is_called(make_subject: MakeSubject) -> None:
+def test_with_a_wrong_backward_only_forward_is_timed(make_subject: MakeSubject) -> None:
     subject = make_subject(BENT + WRONG_GRADIENT)
-    verified = Verified(subject, ways_of(subject.op, compiled=False))
+    verified = Verified(subject, implementations_of(subject.op, compiled=False))
     assert verified.refusal("native", "forward") is None
     for direction in ("recorded", "backward", "both"):
         row = verified.refusal("native", direction)
@@ -87,7 +87,7 @@ def test_a_wrong_backward_keeps_the_operator_from_the_clock_where_it_is_called(m
         assert verified.refusal("reference", direction) is None
 
 
-def test_what_raises_is_told_and_a_compiler_is_excused(bent: Subject) -> None:
+def test_an_operator_that_raises_is_a_fault_and_a_reference_that_does_not_compile_is_not(bent: Subject) -> None:
     def raising(*_: Any) -> Tensor:
         msg = "not today\nnor tomorrow"
         raise ValueError(msg)
@@ -97,10 +97,10 @@ def test_what_raises_is_told_and_a_compiler_is_excused(bent: Subject) -> None:
     assert native is not None
     assert compiled is not None
     assert (native.status, native.reason) == ("raises", "ValueError: not today")
-    assert (compiled.status, compiled.reason) == ("left out", "it cannot be compiled: ValueError: not today")
+    assert (compiled.status, compiled.reason) == ("skipped", "it cannot be compiled: ValueError: not today")
 
 
-def test_a_reference_that_cannot_be_compiled_is_left_out_with_the_reason(make_subject: MakeSubject) -> None:
+def test_a_reference_that_cannot_be_compiled_is_skipped_with_the_reason(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op
 def jumping(x: Tensor) -> Tensor:
@@ -110,16 +110,16 @@ def jumping(x: Tensor) -> Tensor:
 def _(make):
     yield make.randn(4)
 """)
-    verified = Verified(subject, ways_of(subject.op, compiled=True))
-    assert list(verified.ways) == ["reference", "compiled", "native"]
+    verified = Verified(subject, implementations_of(subject.op, compiled=True))
+    assert list(verified.implementations) == ["reference", "compiled", "native"]
     row = verified.refusal("compiled", "forward")
     assert row is not None
-    assert row.status == "left out"
+    assert row.status == "skipped"
     assert not row.is_fault
     assert row.reason.startswith("it cannot be compiled: ")
 
 
-def test_a_reference_that_autograd_cannot_follow_leaves_nothing_to_compare_with(make_subject: MakeSubject) -> None:
+def test_without_a_gradient_of_the_reference_no_gradient_is_timed(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 class Opaque(torch.autograd.Function):
     @staticmethod
@@ -137,17 +137,17 @@ def opaque(x: Tensor) -> Tensor:
 def _(make):
     yield make.randn(4)
 """)
-    verified = Verified(subject, ways_of(subject.op, compiled=False))
+    verified = Verified(subject, implementations_of(subject.op, compiled=False))
     reference, native = verified.refusal("reference", "backward"), verified.refusal("native", "backward")
     assert reference is not None
     assert native is not None
-    assert reference.status == native.status == "left out"
-    assert reference.reason.startswith("it gives no gradient: ")
-    assert native.reason == "the reference gives no gradient to compare with"
+    assert reference.status == native.status == "skipped"
+    assert reference.reason.startswith("it has no gradient: ")
+    assert native.reason == "the reference has no gradient to compare with"
     assert verified.refusal("native", "forward") is None
 
 
-def test_a_size_that_the_reference_refuses_is_told_once(make_subject: MakeSubject) -> None:
+def test_a_size_that_the_reference_rejects_is_a_fault_of_the_reference_alone(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op
 def picky(x: Tensor) -> Tensor:
@@ -157,7 +157,9 @@ def picky(x: Tensor) -> Tensor:
 def _(make):
     yield make.randn(4)
 """)
-    verified = Verified(subject, ways_of(subject.op, compiled=False))
-    statuses = {name: verified.refusal(name, "forward") for name in verified.ways}
-    assert {name: row and row.status for name, row in statuses.items()} == {"reference": "raises", "native": "left out"}
-    assert all(row and row.reason.endswith("does not take this size: ValueError: never") for row in statuses.values())
+    verified = Verified(subject, implementations_of(subject.op, compiled=False))
+    statuses = {name: verified.refusal(name, "forward") for name in verified.implementations}
+    assert {name: row and row.status for name, row in statuses.items()} == {"reference": "raises", "native": "skipped"}
+    assert all(
+        row and row.reason.endswith("the reference rejects this size: ValueError: never") for row in statuses.values()
+    )

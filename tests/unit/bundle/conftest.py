@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from opwright.bundle.manifest import (
-    FORMAT,
+from opwright.bundle.format.limits import FORMAT
+from opwright.bundle.format.manifest import (
     Cpu,
     Dimension,
     FileFacts,
     ImageRecipe,
     Input,
+    InputDim,
     LibraryFile,
     Manifest,
     ModelFile,
     Operator,
     Output,
-    Place,
     TorchVersions,
 )
 
@@ -53,13 +53,13 @@ def manifest() -> Manifest:
                 (Dimension(1, 64), 3, 224, 224),
                 ImageRecipe(256, (224, 224), (0.5,) * 3, (1.0,) * 3),
             ),
-            Input("warp", "float64", (3, 3)),
+            Input("warp", "float64", (3, 3), None),
         ),
-        tied=((Place("warp", 0), Place("warp", 1)),),
+        equal_dims=((InputDim("warp", 0), InputDim("warp", 1)),),
         outputs=(Output("output", "float32", (None, 1000)),),
         tolerance=0.0001,
         goldens=("goldens/0.pt",),
-        runtime=None,
+        host_program=None,
         files={
             "model.pt": FileFacts(3, digest),
             "lib/mine.so": FileFacts(2, digest),

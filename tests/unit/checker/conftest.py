@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from opwright.checker.subject import Options, Subject
+from opwright.checker.job import Options
+from opwright.checker.subject import Subject
 from opwright.loader.open import open_library
 
 if TYPE_CHECKING:

@@ -56,12 +56,12 @@ def library(describe: Describe) -> Library:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"ops": ["left"]}, "there is no operator 'left': expected some of right, refuses, empty"),
+        ({"ops": ["left"]}, "unknown operator 'left': expected one of right, refuses, empty"),
         (
             {"runtimes": ["eagre"]},
-            "there is no runtime 'eagre': expected some of eager, autograd, compile, ",
+            "unknown runtime 'eagre': expected one of eager, autograd, compile, ",
         ),
-        ({"devices": ["tpu"]}, "there is no device 'tpu': expected some of cpu, cuda"),
+        ({"devices": ["tpu"]}, "unknown device 'tpu': expected one of cpu, cuda"),
     ],
 )
 def test_an_unknown_name_is_told_with_those_that_are_known(
@@ -187,15 +187,15 @@ def test_where_nothing_ran_nothing_passed(library: Library) -> None:
     assert ended.returncode == 1
     assert "no cell was run, 1 not applicable" in ended.stdout
     assert ended.stderr == (
-        "error: nothing was checked: no cell ran, for the reasons above. Ask for runtimes and devices that apply\n"
+        "error: nothing was checked: no cell ran, for the reasons above. Choose runtimes and devices that apply\n"
     )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--runtime", "eagre"], "'eagre' is unknown: expected eager, autograd, compile"),
-        (["--sanitize", "undefined,adress"], "'adress' is unknown: expected address, undefined or thread"),
+        (["--runtime", "eagre"], "'eagre' is not one of 'eager', 'autograd', 'compile'"),
+        (["--sanitize", "undefined,adress"], "'adress' is not one of 'address', 'undefined', 'thread'"),
         (["--sead", "3"], "No such option"),
     ],
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from opwright.checker.case import Case, Family
+from opwright.checker.cases.case import Case, Family
 from opwright.checker.kinds import Kind
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def test_a_wrong_result_means_what_the_case_varies(scaled: Subject, family: Fami
     assert failure.kind is kind
     assert failure.got == "float32 (40,), at [0]: 3.0; 40 of 40 elements differ, the largest difference is 1"
     assert failure.expected == "at [0]: 2.0"
-    assert failure.call.endswith(".scaled(x)")
+    assert failure.repro.endswith(".scaled(x)")
 
 
 def test_a_right_result_is_no_failure(scaled: Subject) -> None:
@@ -165,7 +165,7 @@ def _(make):
 def test_an_oracle_that_gives_another_shape_is_told(make_subject: MakeSubject) -> None:
     subject = make_subject(f"{ORACLE}\n@shown.oracle\ndef _(x):\n    return x[:1]")
     told = subject.expected(subject.samples[0]).refusal
-    assert told == "the oracle gives shapes [(1,)], the reference [(16,)]: they have to agree"
+    assert told == "the oracle returns shapes [(1,)], the reference [(16,)]: they must be equal"
 
 
 def test_an_oracle_that_raises_is_told(make_subject: MakeSubject) -> None:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
 from opwright.checker.processes import _failure, run_job
-from opwright.checker.subject import Options
-from opwright.checker.worker import Job
 from opwright.errors import LoadError
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ def test_a_crash_costs_a_step_and_the_rest_of_the_cell_still_runs(ran: Ran) -> N
     assert failure.got == "the process was ended by SIGABRT"
     assert failure.expected == "a result, or an error"
     assert failure.detail == "a last word"
-    assert failure.call.endswith("x = torch.randn((17,))\n" + failure.call.splitlines()[-1])
+    assert failure.repro.endswith("x = torch.randn((17,))\n" + failure.repro.splitlines()[-1])
     assert watched.cases.index("sample 1 with NaN") > watched.cases.index(failure.case)
     assert cell.reason == ""
 

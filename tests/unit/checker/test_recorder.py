@@ -21,7 +21,7 @@ def recorder(events: list[dict[str, Any]], *skip: str) -> Recorder:
 def test_a_step_is_said_before_it_is_done(events: list[dict[str, Any]]) -> None:
     assert recorder(events).begin("sample 1", "f(x)", Kind.FREED)
     where = {"op": "mine::f", "runtime": "eager", "device": "cpu"}
-    assert events == [{"event": "step", **where, "step": "sample 1", "call": "f(x)", "crash": "freed-memory"}]
+    assert events == [{"event": "step", **where, "step": "sample 1", "repro": "f(x)", "crash": "freed-memory"}]
 
 
 def test_a_step_of_which_a_process_died_is_not_done_again(events: list[dict[str, Any]]) -> None:
@@ -46,18 +46,18 @@ def test_refusals_are_counted_among_the_cases(events: list[dict[str, Any]]) -> N
     counting = recorder(events)
     counting.ok()
     counting.ok(3)
-    counting.refused(2)
+    counting.rejected(2)
     counting.note("a note")
     counting.note("a note")
     counting.note("another")
     cell = counting.cell()
-    assert (cell.status, cell.cases, cell.refused, cell.reason) == ("passed", 6, 2, "a note; another")
+    assert (cell.status, cell.cases, cell.rejected, cell.reason) == ("passed", 6, 2, "a note; another")
     assert not counting.failed
     assert counting.cell("not applicable", "it has none").reason == "it has none"
 
 
 def test_an_event_comes_back_from_its_line() -> None:
-    event = {"event": "step", "step": "línea\nof two lines", "call": f"{MARK}\x00"}
+    event = {"event": "step", "step": "línea\nof two lines", "repro": f"{MARK}\x00"}
     lines = written(event).split("\n")
     assert [found for line in lines if (found := read(line))] == [event]
 

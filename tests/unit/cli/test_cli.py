@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -26,17 +27,32 @@ def opwright(*arguments: str, **environment: str) -> subprocess.CompletedProcess
 
 def test_help_names_every_verb_and_every_exit_code() -> None:
     shown = opwright("--help").stdout
-    verbs = ("build", "check", "bench", "ship", "migrate", "verify", "run", "doctor")
+    verbs = ("new", "build", "check", "bench", "ship", "migrate", "verify", "run", "doctor")
     for word in (*verbs, "Exit codes: 0 done, 2 wrong usage, 3 op.py"):
         assert word in shown
 
 
-@pytest.mark.parametrize("verb", ["build", "check", "bench", "ship", "migrate", "verify", "doctor"])
+@pytest.mark.parametrize("verb", ["new", "build", "check", "bench", "ship", "migrate", "verify", "run", "doctor"])
 def test_the_help_of_a_verb_has_examples_and_json(verb: str) -> None:
     shown = opwright(verb, "--help").stdout
     assert "Examples" in shown
     assert f"opwright {verb}" in shown
     assert "--json" in shown
+
+
+@pytest.mark.parametrize("verb", ["new", "build", "check", "bench", "ship", "migrate", "verify", "run", "doctor"])
+def test_an_example_in_the_help_of_a_verb_fits_on_a_line_of_80_columns(verb: str) -> None:
+    shown = opwright(verb, "--help", COLUMNS="80").stdout
+    examples = shown.partition("Examples:")[2].partition("\n\n\n")[0].split("\n\n")
+    lines = [example.strip("\n") for example in examples if example.strip().startswith("opwright")]
+    assert lines
+    assert all(re.fullmatch(rf" +opwright {verb}\b[^\n]*", line) for line in lines), lines
+
+
+def test_the_help_of_run_is_its_own_without_a_bundle() -> None:
+    ended = opwright("run", "--help")
+    assert ended.returncode == 0
+    assert "opwright run my_bundle --input photo.jpg" in ended.stdout
 
 
 def test_an_error_is_one_message_on_stderr_with_its_exit_code_and_no_colour(tmp_path: Path) -> None:

@@ -5,14 +5,14 @@ import shlex
 from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from opwright.cli.main import app
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from typer.testing import Result
+    from click.testing import Result
 
 
 def new(*arguments: str | Path) -> Result:

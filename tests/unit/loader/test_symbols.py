@@ -18,5 +18,5 @@ from opwright.loader.symbols import _namespace
         ("_Z6my_opsv", None),
     ],
 )
-def test_a_definition_is_known_by_what_its_macro_leaves_behind(symbol: str, namespace: str | None) -> None:
+def test_a_definition_is_recognised_by_the_symbol_of_its_macro(symbol: str, namespace: str | None) -> None:
     assert _namespace(symbol) == namespace

@@ -41,7 +41,7 @@ def test_a_relative_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_library_that_is_not_there_is_named_before_anything_is_built(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match=r"the library .*/nowhere\.so is not there, and cannot be linked .*: build it"):
+    with pytest.raises(BuildError, match=r"the library .*/nowhere\.so does not exist, so it cannot be linked .*"):
         probe_plan([tmp_path / "nowhere.so"])
 
 

@@ -60,8 +60,11 @@ def test_others_may_read_the_folder_as_far_as_the_umask_lets_them(tmp_path: Path
         ("my op", "'my op' is not an identifier"),
         ("2nd", "'2nd' is not an identifier"),
         ("größe", "'größe' is not an identifier"),
-        ("class", "'class' is a word of Python's: torch.ops.class cannot be written. Choose 'my_class'"),
-        ("None", "'None' is a word of Python's"),
+        (
+            "class",
+            "'class' is a Python keyword: torch.ops.class is a syntax error. Choose a name such as my_class",
+        ),
+        ("None", "'None' is a Python keyword"),
         ("aten", "'aten' belongs to PyTorch; choose one of your own, such as 'my_aten'"),
         ("quantized", "'quantized' belongs to PyTorch"),
         ("load_library", "'load_library' belongs to PyTorch"),
@@ -79,14 +82,14 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
     folder.mkdir()
     for name in "abcde":
         (folder / name).write_text("precious")
-    with pytest.raises(SpecError, match=r"mine is there already, and holds a, b, c and 2 more: name a folder that is"):
+    with pytest.raises(SpecError, match=r"mine exists and contains a, b, c and 2 more: name a new or empty folder"):
         create(folder)
     assert everything_in(tmp_path) == ["mine", *(f"mine/{name}" for name in "abcde")]
 
 
 def test_a_file_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
-    with pytest.raises(SpecError, match=r"mine is there already, and is no folder: choose another name"):
+    with pytest.raises(SpecError, match=r"mine exists and is not a folder: choose another name"):
         create(tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
 
@@ -94,7 +97,7 @@ def test_a_file_is_left_alone(tmp_path: Path) -> None:
 def test_the_folder_that_one_is_in_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path / "mine")
-    with pytest.raises(SpecError, match="is the folder that you are in"):
+    with pytest.raises(SpecError, match="is the current folder: name a new folder in it"):
         create(Path())
 
 
@@ -107,7 +110,7 @@ def test_a_disk_that_is_full_leaves_nothing_behind(tmp_path: Path, monkeypatch: 
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(Path, "write_text", full_after_one)
-    with pytest.raises(OpwrightError, match=r"mine cannot be made: No space left on device"):
+    with pytest.raises(OpwrightError, match=r"mine cannot be created: No space left on device"):
         create(tmp_path / "above/mine")
     assert everything_in(tmp_path) == []
 
@@ -123,7 +126,7 @@ def test_of_two_who_make_the_same_folder_the_second_takes_nothing_from_the_first
         return rename(draft, target)
 
     monkeypatch.setattr(Path, "rename", meanwhile)
-    with pytest.raises(OpwrightError, match="mine cannot be made: Directory not empty"):
+    with pytest.raises(OpwrightError, match="mine cannot be created: Directory not empty"):
         create(tmp_path / "mine")
     assert everything_in(tmp_path) == ["mine", "mine/op.py"]
     assert (tmp_path / "mine/op.py").read_text() == "the first one's"
@@ -131,5 +134,7 @@ def test_of_two_who_make_the_same_folder_the_second_takes_nothing_from_the_first
 
 def test_a_place_where_nothing_can_be_made_is_an_error_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OpwrightError, match=r"file/mine cannot be made: Not a directory\. Name a folder in one"):
+    with pytest.raises(
+        OpwrightError, match=r"file/mine cannot be created: Not a directory\. Name a folder where you have"
+    ):
         create(tmp_path / "file/mine")

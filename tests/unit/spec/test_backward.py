@@ -12,7 +12,7 @@ from torch import Tensor
 import opwright
 from opwright.builder.definitions import source_text
 from opwright.errors import SpecError
-from opwright.spec import Make, Op
+from opwright.spec import Library, Make, Op
 
 
 def described(reference: Any, **options: Any) -> Op:
@@ -95,12 +95,12 @@ def test_a_backward_has_a_backward_of_its_own() -> None:
     )
 
 
-def test_only_what_is_differentiable_has_a_gradient() -> None:
+def test_only_differentiable_arguments_have_a_gradient() -> None:
     forward = described(mul, differentiable=("y",))
     assert forward.backward().schema == "mul_backward(Tensor grad, Tensor x, Tensor y) -> Tensor"
 
 
-def test_less_is_saved_where_the_author_writes_the_reference() -> None:
+def test_a_backward_with_its_own_reference_may_save_less() -> None:
     forward = described(scale)
 
     @forward.backward(saves=("result", "factor"))
@@ -111,13 +111,13 @@ def test_less_is_saved_where_the_author_writes_the_reference() -> None:
     assert forward.gradient.op is scale_backward
     assert forward.gradient.saves == ("result", "factor")
     assert forward.gradient.result_names == ["result"]
-    assert not forward.gradient.wanted_is_said
+    assert not forward.gradient.takes_wanted
     assert scale_backward.schema == "scale_backward(Tensor grad, Tensor result, float factor) -> Tensor"
     assert scale_backward.has_own_reference
     assert scale_backward(torch.ones(2), torch.ones(2), 3.0).tolist() == [3, 3]
 
 
-def test_a_reference_may_be_given_without_saying_what_is_saved() -> None:
+def test_a_backward_with_its_own_reference_saves_all_arguments_by_default() -> None:
     forward = described(scale)
 
     @forward.backward
@@ -150,7 +150,7 @@ def test_the_samples_of_a_backward_are_those_of_its_forward() -> None:
     assert len(list(backward.draw(Make()))) == 1
 
 
-def test_the_derived_reference_gives_what_is_wanted() -> None:
+def test_the_derived_reference_computes_the_wanted_gradients() -> None:
     backward = described(mul).backward()
     grad, x, y = torch.randn(3), torch.randn(3), torch.randn(3)
     of_x, of_y = backward(grad, x, y, wanted=[True, False])
@@ -161,7 +161,7 @@ def test_the_derived_reference_gives_what_is_wanted() -> None:
     assert torch.equal(of_y, grad * x)
 
 
-def test_the_bridge_is_told_who_computes_whose_gradient() -> None:
+def test_the_definitions_tell_the_bridge_which_operator_computes_which_gradient() -> None:
     forward = described(everything, differentiable=("maybe", "bias"))
 
     @forward.backward(saves=("bias", "result_1"))
@@ -174,7 +174,10 @@ def test_the_bridge_is_told_who_computes_whose_gradient() -> None:
     ) -> tuple[list[Tensor], Tensor]:
         raise NotImplementedError
 
-    @forward.library.op
+    library = forward.library
+    assert isinstance(library, Library)
+
+    @library.op
     def negate(x: Tensor) -> Tensor:
         return -x
 
@@ -182,10 +185,12 @@ def test_the_bridge_is_told_who_computes_whose_gradient() -> None:
     def negate_backward(grad: Tensor) -> Tensor:
         return -grad
 
-    text = source_text(forward.library)
+    text = source_text(library)
     assert r'"mine::everything mine::everything mine::everything_backward 1,2 2,r1 1\n"' in text
     assert r'"mine::negate mine::negate mine::negate_backward 0 - 0\n"' in text
-    assert "opwright_gradients" not in source_text(described(scale).library)
+    without = described(scale).library
+    assert isinstance(without, Library)
+    assert "opwright_gradients" not in source_text(without)
 
 
 def raises(message: str) -> Any:
@@ -198,48 +203,51 @@ def test_one_string_is_not_a_list_of_names() -> None:
 
 
 def test_an_unknown_name_cannot_be_saved() -> None:
-    with raises("the backward of mine::scale saves 'result_0': expected some of result, x, factor"):
+    with raises("the backward of mine::scale saves 'result_0': expected names among result, x, factor"):
         described(scale).backward(saves=("result_0",))
-    with raises("saves 'result': expected some of result_0, result_1, parts, maybe, bias, sizes, mode, dtype"):
+    with raises("saves 'result': expected names among result_0, result_1, parts, maybe, bias, sizes, mode, dtype"):
         described(everything).backward(saves=("result",))
 
 
-def test_there_is_one_backward() -> None:
+def test_a_second_backward_is_refused() -> None:
     forward = described(scale)
     forward.backward()
-    with raises("mine::scale has a backward already, mine::scale_backward: keep one of the two"):
+    with raises("mine::scale already has a backward, mine::scale_backward: keep one of the two"):
         forward.backward()
 
 
-def test_what_writes_has_no_backward() -> None:
-    with raises("mine::fill writes to x, and so has no gradient: return a new tensor"):
+def test_an_operator_that_mutates_has_no_backward() -> None:
+    with raises("mine::fill mutates x, so it has no gradient: return a new tensor instead"):
         described(fill, mutates=("x",)).backward()
 
 
-def test_what_has_no_differentiable_argument_has_no_backward() -> None:
-    with raises("mine::scale has no differentiable argument, and so no backward"):
+def test_an_operator_without_a_differentiable_argument_has_no_backward() -> None:
+    with raises("mine::scale has no differentiable argument, so it has no backward: leave it out"):
         described(scale, differentiable=()).backward()
 
 
 def test_a_list_result_has_no_native_backward() -> None:
-    with raises("mine::listed returns (List[Tensor]); a native backward needs results that are tensors. Leave it out:"):
+    with raises(
+        "mine::listed returns (List[Tensor]); a native backward requires that all results are tensors. "
+        "Leave the backward out: the gradient is then derived from the reference"
+    ):
         described(listed).backward()
 
 
-def test_a_reference_that_takes_something_else_is_refused() -> None:
+def test_a_backward_with_other_parameters_is_refused() -> None:
     def wrong(grad: Tensor, factor: float) -> Tensor:
         return grad * factor
 
     with raises(
-        "the backward mine::scale_backward must take (Tensor grad, Tensor x, float factor), and takes "
+        "the backward mine::scale_backward must take (Tensor grad, Tensor x, float factor), but takes "
         "(Tensor grad, float factor) -> Tensor"
     ):
         described(scale).backward(wrong)
 
 
-def test_a_reference_that_returns_something_else_is_refused() -> None:
+def test_a_backward_with_other_results_is_refused() -> None:
     def wrong(grad: Tensor, x: Tensor, factor: float) -> tuple[Tensor, Tensor]:
         return grad * factor, x
 
-    with raises("the backward mine::scale_backward must return Tensor, and returns (Tensor, Tensor)"):
+    with raises("the backward mine::scale_backward must return Tensor, but returns (Tensor, Tensor)"):
         described(scale).backward(wrong)

@@ -59,13 +59,13 @@ def test_gradients_are_those_of_autograd_for_what_is_wanted(wanted: list[bool], 
     torch.testing.assert_close(found, [one if asked else None for one, asked in zip(structured, wanted, strict=True)])
 
 
-def test_what_is_not_there_has_no_gradient() -> None:
+def test_a_missing_argument_has_no_gradient() -> None:
     op, named = described(mixed), arguments(bias=None)
     found = derive.gradients(op, named, [torch.ones(3), None, None, None], [False, False, False, True])
     assert found == [None, None, None, None]
 
 
-def test_a_backwards_results_keep_to_the_schema() -> None:
+def test_the_results_of_a_backward_fit_its_schema() -> None:
     op, named = described(mixed), arguments()
     grads = [torch.ones(3), None, None, None]
     of_x, parts, maybe, of_bias = derive.laid_out_gradients(op, named, grads, [True, True, True, False])
@@ -78,7 +78,7 @@ def test_a_backwards_results_keep_to_the_schema() -> None:
 
 
 @pytest.mark.parametrize("wanted", [[True] * 4, [False] * 4, [True, False, True, False]])
-def test_the_fake_gradients_look_like_the_real_ones(wanted: list[bool]) -> None:
+def test_the_fake_gradients_have_the_shapes_and_strides_of_the_real_ones(wanted: list[bool]) -> None:
     op = described(mixed)
     named = arguments(x=torch.randn(3, 2).T, bias=torch.randn(2, 1, 3)[:, 0], parts=[], maybe=[None])
     grads = [torch.ones(2, 3), None, None, None]
@@ -91,7 +91,7 @@ def look(values: list[Any]) -> list[Any]:
     return [(one.shape, one.dtype, one.stride()) if isinstance(one, Tensor) else one and look(one) for one in values]
 
 
-def test_a_gradient_is_laid_out_as_its_argument_is() -> None:
+def test_a_gradient_has_the_strides_of_its_argument() -> None:
     op = described(product)
     x, y = torch.randn(3, 2).T, torch.randn(2, 3)
     of_x, of_y = derive.laid_out_gradients(op, {"x": x, "y": y}, [torch.ones(1).expand(2, 3)], [True, True])
@@ -131,7 +131,7 @@ def overlapping(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("reference", [identity, view, twice, overlapping])
 @pytest.mark.parametrize("make", [derive.kernel, derive.fake, derive.composite])
-def test_results_share_memory_with_nothing(reference: Any, make: Any) -> None:
+def test_results_share_no_memory_with_arguments_or_each_other(reference: Any, make: Any) -> None:
     x = torch.randn(3, 3)
     found = derive.tensors(make(described(reference))(x))
     wanted = [one.clone() for one in derive.tensors(reference(x))]
@@ -141,7 +141,7 @@ def test_results_share_memory_with_nothing(reference: Any, make: Any) -> None:
     assert len(set(storages)) == len(storages)
 
 
-def test_fake_tensors_share_memory_with_nothing_either() -> None:
+def test_fake_results_share_no_memory_either() -> None:
     with FakeTensorMode():
         x = torch.empty(3, 3)
         (found,) = derive.tensors(derive.fake(described(view))(x))
@@ -163,12 +163,12 @@ def test_a_hand_written_fake_replaces_the_derived_one() -> None:
 
 
 def test_a_fake_kernel_refuses_tensors_of_several_devices() -> None:
-    message = "mine::product got tensors on several devices, cpu and meta: bring them all to one with .to(device)"
+    message = "mine::product got tensors on several devices, cpu and meta, and expects one: move them all to one with"
     with pytest.raises(RuntimeError, match=re.escape(message)):
         derive.fake(described(product))(torch.ones(2), torch.ones(2, device="meta"))
 
 
-def test_the_oracle_is_the_reference_in_double_precision() -> None:
+def test_the_default_oracle_is_the_reference_in_float64() -> None:
     op = described(mixed)
     named = arguments()
     (total, whole, parts), given = derive.oracle(op, named)

@@ -43,33 +43,33 @@ def changed(tensor: Tensor, place: int, number: float) -> Tensor:
         (torch.complex128, 1e-10, 1e-8),
     ],
 )
-def test_how_near_is_near_enough_depends_on_the_dtype(dtype: torch.dtype, near: float, far: float) -> None:
+def test_the_tolerance_depends_on_the_dtype(dtype: torch.dtype, near: float, far: float) -> None:
     own = ones(4, dtype=dtype)
     assert differs(own + near, own, own) is None
     assert differs(own + far, own, own) is not None
 
 
-def test_what_was_computed_in_float32_is_wrong_as_float64() -> None:
+def test_a_float64_result_that_was_computed_in_float32_is_wrong() -> None:
     x = torch.rand(100, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     own = x.sin()
     assert differs(x.float().sin().double(), own, own) is not None
 
 
-def test_a_result_may_be_near_to_the_oracle_or_to_the_reference_in_the_same_dtype() -> None:
+def test_a_result_may_be_close_to_the_oracle_or_to_the_reference_in_the_same_dtype() -> None:
     own, precise = torch.tensor([1.0, 5.0]), torch.tensor([2.0, 5.0], dtype=torch.float64)
     for first in (1.0, 2.0):
         assert differs(torch.tensor([first, 5.0]), own, precise) is None
     assert differs(torch.tensor([20.0, 5.0]), own, precise) is not None
 
 
-def test_where_the_reference_itself_is_inexact_the_operator_may_be_several_times_so() -> None:
+def test_an_inexact_reference_widens_the_tolerance() -> None:
     precise = ones(10, dtype=torch.float64)
     own = changed(ones(10), 3, 1.001)
     assert differs(changed(ones(10), 7, 1.005), own, precise) is None
     assert differs(changed(ones(10), 7, 1.02), own, precise) is not None
 
 
-def test_an_author_may_allow_more() -> None:
+def test_an_author_may_widen_the_tolerance() -> None:
     allowed = {torch.float32: 0.5, torch.int32: 1.0}
     assert differs(ones(3) + 0.4, ones(3), ones(3), allowed) is None
     assert differs(ones(3) + 0.6, ones(3), ones(3), allowed) is not None
@@ -80,7 +80,7 @@ def test_an_author_may_allow_more() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.uint16, torch.bool, torch.float8_e5m2])
-def test_what_is_not_rounded_is_compared_exactly(dtype: torch.dtype) -> None:
+def test_integers_and_booleans_are_compared_exactly(dtype: torch.dtype) -> None:
     own = torch.tensor([1, 0, 1]).to(dtype)
     assert differs(own.clone(), own, own) is None
     assert found(torch.tensor([1, 1, 1]).to(dtype), own).got.endswith(
@@ -88,26 +88,26 @@ def test_what_is_not_rounded_is_compared_exactly(dtype: torch.dtype) -> None:
     )
 
 
-def test_large_integers_are_told_apart() -> None:
+def test_large_integers_are_distinguished() -> None:
     own = torch.tensor([2**60])
     assert differs(own + 1, own, own) is not None
 
 
 @pytest.mark.parametrize("number", [NAN, INF, -INF])
-def test_a_number_that_is_none_is_equal_to_itself_alone(number: float) -> None:
+def test_nan_and_infinities_are_equal_only_to_themselves(number: float) -> None:
     own = torch.tensor([number, 1.0])
     assert differs(own.clone(), own, own.double()) is None
     for other in {NAN, INF, -INF, 0.0, 3.4e38} - {number}:
         assert differs(torch.tensor([other, 1.0]), own, own.double()) is not None
 
 
-def test_an_infinity_elsewhere_allows_nothing_more() -> None:
+def test_an_infinity_does_not_widen_the_tolerance() -> None:
     own, precise = torch.tensor([INF, 1.0]), torch.tensor([1e39, 1.0], dtype=torch.float64)
     assert differs(torch.tensor([INF, 1.0]), own, precise) is None
     assert differs(torch.tensor([INF, 1.1]), own, precise) is not None
 
 
-def test_a_wrong_number_is_shown_with_its_place_and_the_extent() -> None:
+def test_a_wrong_number_is_shown_with_its_index_and_the_number_of_others() -> None:
     own = torch.arange(12.0).reshape(3, 4)
     wrong = changed(changed(own, 6, 60.0), 9, 10.0)
     difference = found(wrong, own)
@@ -126,11 +126,11 @@ def test_wrong_elements_at_the_end_alone_are_a_tail(place: int, sort: str) -> No
     assert found(changed(own, place, 7), own).sort == sort
 
 
-def test_few_elements_have_no_tail() -> None:
+def test_a_small_tensor_has_no_tail() -> None:
     assert found(changed(ones(32), 31, 7), ones(32)).sort == "values"
 
 
-def test_more_elements_than_are_compared_at_once_are_all_compared() -> None:
+def test_all_elements_of_a_large_tensor_are_compared() -> None:
     own = torch.zeros(2**22 + 5, 2, dtype=torch.uint8)
     wrong = changed(changed(own, 2**22 - 1, 3), 2**23 + 9, 200)
     difference = found(wrong, own)
@@ -148,7 +148,7 @@ def test_more_elements_than_are_compared_at_once_are_all_compared() -> None:
         (2.0, "2.0"),
     ],
 )
-def test_another_shape_dtype_or_device_is_another_type(result: object, got: str) -> None:
+def test_a_different_shape_dtype_or_device_is_a_different_type(result: object, got: str) -> None:
     assert found(result, ones(6)) == Difference("type", got, "float32 (6,)")
 
 
@@ -163,7 +163,7 @@ def test_empty_results_are_compared_by_their_type() -> None:
 @pytest.mark.parametrize(
     ("result", "own"), [(3, 3), ("a", "a"), (True, True), (2.5, 2.5 + 1e-7), (NAN, -NAN), (INF, INF), (7.0, None)]
 )
-def test_results_that_are_no_tensors_may_be_right(result: object, own: object) -> None:
+def test_correct_results_that_are_not_tensors_are_accepted(result: object, own: object) -> None:
     assert differs(result, own, own) is None
 
 
@@ -171,17 +171,17 @@ def test_results_that_are_no_tensors_may_be_right(result: object, own: object) -
     ("result", "own"),
     [(3, 4), (10**9, 10**9 + 1), ("a", "b"), (2.5, 2.501), (NAN, 1.0), (1.0, NAN), (1e300, 2e300), (INF, -INF)],
 )
-def test_results_that_are_no_tensors_may_be_wrong(result: object, own: object) -> None:
+def test_wrong_results_that_are_not_tensors_are_found(result: object, own: object) -> None:
     assert found(result, own) == Difference("values", repr(result), repr(own))
 
 
-def test_a_number_may_be_as_far_as_the_reference_is_inexact() -> None:
+def test_an_inexact_reference_widens_the_tolerance_of_a_number() -> None:
     assert differs(1.005, 1.001, 1.0) is None
     assert differs(1.05, 1.001, 1.0) is not None
     assert differs(5.0, 1.001, INF) is not None
 
 
-def test_values_are_described_in_a_few_words() -> None:
+def test_values_have_short_descriptions() -> None:
     assert described(ones(16, 33, dtype=torch.bfloat16)) == "bfloat16 (16, 33)"
     assert described(torch.ones(1, device="meta")) == "float32 (1,) on meta"
     assert described([1, "a"]) == "[1, 'a']"

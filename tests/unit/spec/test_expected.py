@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import opwright
-from opwright.spec.expected import expected, expected_gradients, outcome
+from opwright.spec.expected import call_results, expected_gradients, expected_results
 
 library = opwright.Library("answers")
 
@@ -36,7 +36,7 @@ def narrow(x: Tensor) -> Tensor:
 
 
 def test_the_oracle_is_the_reference_in_float64() -> None:
-    answer = expected(tripled, lambda: {"x": torch.tensor([0.1])})
+    answer = expected_results(tripled, lambda: {"x": torch.tensor([0.1])})
     assert (answer.own[0].dtype, answer.precise[0].dtype) == (torch.float32, torch.float64)
     assert answer.difference([torch.tensor([0.3])]) is None
     wrong = answer.difference([torch.tensor([0.4])])
@@ -44,18 +44,19 @@ def test_the_oracle_is_the_reference_in_float64() -> None:
     assert wrong.got.startswith("float32 (1,), at [0]: 0.4")
 
 
-def test_what_takes_no_float64_speaks_for_itself() -> None:
-    answer = expected(narrow, lambda: {"x": torch.ones(2)})
+def test_a_reference_without_float64_support_is_its_own_oracle() -> None:
+    answer = expected_results(narrow, lambda: {"x": torch.ones(2)})
     assert answer.refusal == ""
     assert answer.precise[0].dtype == torch.float32
-    assert expected(narrow, lambda: {"x": torch.ones(2, dtype=torch.int32)}).refusal == "ValueError: only float32"
+    refused = expected_results(narrow, lambda: {"x": torch.ones(2, dtype=torch.int32)})
+    assert refused.refusal == "ValueError: only float32"
 
 
-def test_what_is_written_to_is_expected_too_and_each_time_made_anew() -> None:
-    answer = expected(grown, lambda: {"x": torch.ones(2)})
+def test_mutated_arguments_are_expected_results_and_made_anew_for_each_call() -> None:
+    answer = expected_results(grown, lambda: {"x": torch.ones(2)})
     assert [one.tolist() for one in (*answer.own, *answer.precise)] == [[2, 2], [2, 2]]
     x = torch.ones(2)
-    assert outcome(grown, None, {"x": x}) == [x]
+    assert call_results(grown, None, {"x": x}) == [x]
 
 
 @pytest.mark.parametrize(
@@ -67,9 +68,9 @@ def test_what_is_written_to_is_expected_too_and_each_time_made_anew() -> None:
         (lambda x: [x + 3], "1 results"),
     ],
 )
-def test_a_difference_says_which_result_it_is_in(results: Any, got: str) -> None:
+def test_a_difference_names_its_result(results: Any, got: str) -> None:
     x = torch.zeros(3)
-    answer = expected(parted, lambda: {"x": x})
+    answer = expected_results(parted, lambda: {"x": x})
     found = answer.difference(results(x))
     assert found is not None
     assert found.got.startswith(got)
@@ -83,7 +84,7 @@ def test_gradients_are_expected_in_both_dtypes() -> None:
     assert own.tolist() == precise.tolist() == [3, 1.5]
 
 
-def test_gradients_of_what_takes_no_float64_are_its_own() -> None:
+def test_gradients_of_a_reference_without_float64_support_are_in_its_dtype() -> None:
     own, precise = expected_gradients(narrow, lambda: {"x": torch.zeros(1)}, [torch.ones(1)], ["x"])["x"]
     assert own is precise
     assert own.tolist() == [1]

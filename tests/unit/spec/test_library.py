@@ -24,7 +24,7 @@ def test_a_decorated_function_becomes_an_operator_that_still_runs() -> None:
     assert library.schemas() == ["twice(SymInt x) -> SymInt"]
 
 
-def test_an_operator_says_what_it_writes_to() -> None:
+def test_an_operator_names_what_it_mutates() -> None:
     library = opwright.Library("mine")
 
     @library.op(mutates=("x",))
@@ -35,7 +35,7 @@ def test_an_operator_says_what_it_writes_to() -> None:
 
 
 def test_sources_are_relative_to_the_file_that_makes_the_library() -> None:
-    with pytest.raises(SpecError, match=r"'cpu\.cpp', a source of library 'mine', is not there") as caught:
+    with pytest.raises(SpecError, match=r"'cpu\.cpp', a source of library 'mine', is missing") as caught:
         opwright.Library("mine", sources=["cpu.cpp"])
     assert str(Path(__file__).parent / "cpu.cpp") in str(caught.value)
 
@@ -51,13 +51,13 @@ def test_one_string_is_not_a_list_of_sources() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "my-ops", "2d", "a.b", "ops ", "größe"])
-def test_a_namespace_that_is_no_identifier_is_refused(name: str) -> None:
+def test_a_namespace_that_is_not_an_identifier_is_refused(name: str) -> None:
     with pytest.raises(SpecError, match="is not an identifier"):
         opwright.Library(name)
 
 
-def test_a_namespace_of_pytorchs_is_refused() -> None:
-    with pytest.raises(SpecError, match="'aten' belongs to PyTorch; choose one of your own, such as 'my_aten'"):
+def test_a_namespace_of_pytorch_is_refused() -> None:
+    with pytest.raises(SpecError, match="'aten' belongs to PyTorch; choose another one, such as 'my_aten'"):
         opwright.Library("aten")
 
 

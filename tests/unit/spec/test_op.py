@@ -55,23 +55,23 @@ def test_parameters_and_results_follow_from_the_schema() -> None:
 @pytest.mark.parametrize(
     ("reference", "names"), [(scale, ("x", "bias")), (joined, ("parts", "maybe")), (shape, ()), (fill, ())]
 )
-def test_every_tensor_is_differentiable_where_a_result_can_be(reference: Any, names: tuple[str, ...]) -> None:
+def test_by_default_every_tensor_is_differentiable_if_a_result_is(reference: Any, names: tuple[str, ...]) -> None:
     assert described(reference, mutates=("x",) if reference is fill else ()).differentiable == names
 
 
-def test_the_author_may_say_what_is_differentiable_in_any_order() -> None:
+def test_differentiable_arguments_may_be_named_in_any_order() -> None:
     assert described(scale, differentiable=()).differentiable == ()
     assert described(joined, differentiable=("maybe", "parts")).differentiable == ("parts", "maybe")
 
 
-def test_what_is_no_tensor_cannot_be_differentiable() -> None:
-    message = "differentiable='factor' of mine::scale is no tensor argument: expected some of x, bias"
+def test_only_a_tensor_can_be_differentiable() -> None:
+    message = "differentiable='factor' of mine::scale is not a tensor argument: expected some of x, bias"
     with pytest.raises(SpecError, match=re.escape(message)):
         _ = described(scale, differentiable=("factor",)).differentiable
 
 
-def test_an_operator_that_writes_has_no_gradient() -> None:
-    message = "mine::fill writes to x, and so has no gradient: return a new tensor, or leave differentiable out"
+def test_an_operator_that_mutates_has_no_gradient() -> None:
+    message = "mine::fill mutates x, so it has no gradient: return a new tensor instead, or leave differentiable out"
     with pytest.raises(SpecError, match=re.escape(message)):
         _ = described(fill, mutates=("x",), differentiable=("y",)).differentiable
 
@@ -93,19 +93,19 @@ def test_a_call_is_bound_to_names_in_their_order_and_spread_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sample", "said"),
+    ("sample", "reason"),
     [
         (Sample(), "missing a required argument: 'x'"),
         (Sample((1, 2, 3)), "too many positional arguments"),
         (Sample((1,), {"bigger": 2}), "got an unexpected keyword argument 'bigger'"),
     ],
 )
-def test_a_sample_that_does_not_fit_says_why(sample: Sample, said: str) -> None:
-    with pytest.raises(SpecError, match=re.escape(f"a sample of mine::scale does not fit its parameters: {said}")):
+def test_a_sample_that_does_not_fit_is_an_error_with_the_reason(sample: Sample, reason: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(f"a sample of mine::scale does not fit its parameters: {reason}")):
         described(scale).bind(sample)
 
 
-def test_samples_are_drawn_with_what_makes_them() -> None:
+def test_samples_are_drawn_with_the_given_make() -> None:
     op = described(scale)
     assert not op.has_samples
 
@@ -141,7 +141,7 @@ def test_without_samples_the_error_shows_how_to_write_some() -> None:
         described(scale).draw(Make())
 
 
-def test_what_is_written_by_hand_is_kept() -> None:
+def test_hand_written_parts_are_kept() -> None:
     op = described(scale)
     assert (op.hand_written_fake, op.hand_written_oracle, op.hand_written_vmap) == (None, None, None)
     assert not op.claims_vmap

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opwright.errors import SpecError, ToolchainError
-from opwright.spec.samples import Make, Sample, drawn
+from opwright.spec.samples import Make, Sample, draw_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,11 +26,11 @@ def test_one_seed_makes_the_same_numbers_in_every_dtype(shape: tuple[int, ...], 
         assert torch.equal(first.float(), second)
 
 
-def test_another_seed_makes_other_numbers() -> None:
+def test_another_seed_makes_different_numbers() -> None:
     assert not torch.equal(Make(seed=1).randn(8), Make(seed=2).randn(8))
 
 
-def test_the_authors_dtype_comes_before_the_one_of_a_check() -> None:
+def test_the_dtype_of_the_author_takes_precedence_over_that_of_a_check() -> None:
     make = Make(dtype=torch.float64)
     assert make.randn(2).dtype == torch.float64
     assert make.randn(2, dtype=torch.bfloat16).dtype == torch.bfloat16
@@ -39,7 +39,7 @@ def test_the_authors_dtype_comes_before_the_one_of_a_check() -> None:
 
 
 @given(st.integers(-100, 100), st.integers(1, 100), SHAPES)
-def test_numbers_lie_where_they_are_said_to(low: int, span: int, shape: tuple[int, ...]) -> None:
+def test_numbers_are_within_their_range(low: int, span: int, shape: tuple[int, ...]) -> None:
     whole = Make().randint(low, low + span, *shape)
     assert whole.shape == shape
     assert bool(((whole >= low) & (whole < low + span)).all())
@@ -47,7 +47,7 @@ def test_numbers_lie_where_they_are_said_to(low: int, span: int, shape: tuple[in
     assert bool(((parts >= 0) & (parts < 1)).all())
 
 
-def test_named_sizes_are_varied_by_the_order_of_asking() -> None:
+def test_sizes_are_varied_by_the_order_of_the_calls() -> None:
     def sizes(make: Make) -> tuple[int, ...]:
         n, m = make.size(16), make.size(3)
         return tuple(make.randn(n, 2 * m, n + m).shape)
@@ -72,22 +72,22 @@ def test_a_call_has_keywords_and_a_tuple_has_none() -> None:
     assert make.call() == Sample()
 
 
-def test_a_photograph_is_of_whole_numbers() -> None:
+def test_a_photograph_is_uint8() -> None:
     pytest.importorskip("skimage")
     make = Make(dtype=torch.float64)
     assert (make.photograph("camera").shape, make.photograph("camera").dtype) == ((512, 512), torch.uint8)
     assert make.photograph("astronaut").shape == (512, 512, 3)
 
 
-def test_a_photograph_that_is_not_there_is_an_error() -> None:
+def test_an_unknown_photograph_is_an_error() -> None:
     pytest.importorskip("skimage")
     with pytest.raises(
-        ToolchainError, match="scikit-image has no photograph 'unicorn' on this machine; astronaut, cam"
+        ToolchainError, match="scikit-image has no photograph 'unicorn' on this machine: use astronaut, cam"
     ):
         Make().photograph("unicorn")
 
 
-def test_without_scikit_image_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scikit_image_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def without(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -100,7 +100,7 @@ def test_without_scikit_image_the_error_says_what_to_install(monkeypatch: pytest
         Make().photograph("camera")
 
 
-def test_what_is_yielded_becomes_a_call() -> None:
+def test_every_yielded_form_becomes_a_call() -> None:
     def samples(make: Make) -> Iterator[Any]:
         yield 1
         yield (1, 2)
@@ -108,7 +108,7 @@ def test_what_is_yielded_becomes_a_call() -> None:
         yield ()
         yield make.call(1, x=2)
 
-    assert list(drawn(samples, Make(), "mine::f")) == [
+    assert list(draw_samples(samples, Make(), "mine::f")) == [
         *(Sample((1,)), Sample((1, 2)), Sample(([1, 2],)), Sample(), Sample((1,), {"x": 2})),
     ]
 
@@ -118,4 +118,4 @@ def test_samples_that_are_returned_and_not_yielded_are_refused() -> None:
         return [(make.randn(2),)]
 
     with pytest.raises(SpecError, match=r"the samples of mine::f must be a generator: write `yield make\.randn"):
-        list(drawn(samples, Make(), "mine::f"))
+        list(draw_samples(samples, Make(), "mine::f"))

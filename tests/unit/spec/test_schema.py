@@ -49,7 +49,7 @@ def test_a_union_with_none_is_optional() -> None:
     assert schema_of(f, "f") == "f(Tensor? x, float[]? v=None) -> Tensor"
 
 
-def test_a_tensor_that_is_written_to_is_marked() -> None:
+def test_a_mutated_tensor_is_marked() -> None:
     def f(x: Tensor, out: Tensor) -> None:
         raise NotImplementedError
 
@@ -61,19 +61,19 @@ def test_the_schema_is_one_that_pytorch_parses() -> None:
     assert [argument.name for argument in parsed.arguments][:3] == ["x", "maybe", "several"]
 
 
-def test_a_missing_annotation_is_named_with_its_place() -> None:
+def test_a_missing_annotation_is_an_error_with_file_and_line() -> None:
     with pytest.raises(SpecError, match=r"operator 'unannotated' \(.*test_schema\.py:\d+\) has no schema: Parameter x"):
         schema_of(unannotated, "unannotated")
 
 
-def test_a_type_without_a_schema_type_says_which_there_are() -> None:
+def test_the_error_for_an_unknown_type_lists_the_known_ones() -> None:
     with pytest.raises(
         SpecError, match=r"Parameter x has unsupported type .*Annotate each parameter .* with Tensor, int"
     ):
         schema_of(of_a_dict, "of_a_dict")
 
 
-def test_a_default_without_a_schema_form_says_which_there_are() -> None:
+def test_the_error_for_an_unknown_default_lists_the_known_kinds() -> None:
     def f(x: Tensor, sizes: Sequence[int] = (1, 2)) -> Tensor:
         raise NotImplementedError
 
@@ -87,7 +87,7 @@ def test_a_default_without_a_schema_form_says_which_there_are() -> None:
 def test_parameters_are_read_back_from_a_schema() -> None:
     schema = "f(Tensor(a0!) x, Tensor?[] y, SymInt[]? n=None, *, ScalarType? dtype=None, bool flag=False) -> ()"
     assert [
-        (one.name, one.type, one.schema_type, one.keyword_only, one.written, one.holds_tensors)
+        (one.name, one.type, one.schema_type, one.keyword_only, one.mutated, one.holds_tensors)
         for one in parameters_of(schema)
     ] == [
         ("x", "Tensor", "Tensor", False, True, True),

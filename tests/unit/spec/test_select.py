@@ -5,20 +5,20 @@ import re
 import pytest
 
 from opwright.errors import SpecError
-from opwright.spec.select import chosen
+from opwright.spec.select import select_names
 
 COLOURS = ("red", "green", "blue")
 
 
-def test_what_is_asked_for_comes_in_the_order_of_what_there_is() -> None:
-    assert chosen(["blue", "red"], COLOURS, "colour") == ["red", "blue"]
-    assert chosen(["mine::green", "green"], COLOURS, "colour", "mine::") == ["green"]
+def test_requested_names_come_in_the_order_of_the_known_ones() -> None:
+    assert select_names(["blue", "red"], COLOURS, "colour") == ["red", "blue"]
+    assert select_names(["mine::green", "green"], COLOURS, "colour", "mine::") == ["green"]
 
 
-def test_to_ask_for_nothing_is_to_ask_for_all() -> None:
-    assert chosen([], COLOURS, "colour") == list(COLOURS)
+def test_no_requested_name_selects_all() -> None:
+    assert select_names([], COLOURS, "colour") == list(COLOURS)
 
 
-def test_an_unknown_name_is_an_error_that_lists_the_known() -> None:
-    with pytest.raises(SpecError, match=re.escape("there is no colour 'grey': expected some of red, green, blue")):
-        chosen(["red", "grey"], COLOURS, "colour")
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(SpecError, match=re.escape("unknown colour 'grey': expected one of red, green, blue")):
+        select_names(["red", "grey"], COLOURS, "colour")

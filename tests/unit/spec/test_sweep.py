@@ -44,7 +44,7 @@ def test_a_sweep_yields_labels_and_calls_with_and_without_keywords() -> None:
     assert (second.args[0].shape, second.kwargs) == ((20,), {"factor": 4.0})
 
 
-def test_sizes_are_made_one_by_one() -> None:
+def test_sizes_are_made_lazily() -> None:
     made = []
 
     def sweep(make: Make) -> Iterator[Any]:
@@ -58,7 +58,7 @@ def test_sizes_are_made_one_by_one() -> None:
     assert made == [1]
 
 
-def test_without_a_sweep_the_samples_serve() -> None:
+def test_without_a_sweep_the_samples_are_the_sizes() -> None:
     op = described(scale)
 
     @op.samples
@@ -73,13 +73,13 @@ def test_without_a_sweep_the_samples_serve() -> None:
     ]
 
 
-def test_without_either_the_error_says_what_to_write() -> None:
+def test_without_either_the_error_shows_what_to_write() -> None:
     with pytest.raises(SpecError, match=re.escape("mine::scale has no samples: write below it\n\n@scale.samples")):
         list(described(scale).sizes(Make()))
 
 
 @pytest.mark.parametrize("given", [(torch.ones(2),), ("label",), ("label", torch.ones(2)), (3, (torch.ones(2),)), "a"])
-def test_what_is_no_label_with_a_call_is_refused(given: object) -> None:
+def test_anything_but_a_label_with_a_call_is_refused(given: object) -> None:
     def sweep(_: Make) -> Iterator[Any]:
         yield given
 
@@ -90,21 +90,21 @@ def test_what_is_no_label_with_a_call_is_refused(given: object) -> None:
         swept(sweep)
 
 
-def test_a_sweep_that_is_no_generator_is_refused() -> None:
+def test_a_sweep_that_is_not_a_generator_is_refused() -> None:
     with pytest.raises(SpecError, match="the sweep of mine::scale must be a generator: write `yield"):
         swept(lambda make: [("small", (make.randn(2),))])
 
 
-def test_two_sizes_of_one_label_are_refused() -> None:
+def test_two_sizes_with_the_same_label_are_refused() -> None:
     def sweep(make: Make) -> Iterator[Any]:
         yield "same", (make.randn(2),)
         yield "same", (make.randn(3),)
 
-    with pytest.raises(SpecError, match="the sweep of mine::scale has two sizes 'same': give each a label of its own"):
+    with pytest.raises(SpecError, match="the sweep of mine::scale has two sizes 'same': give each its own label"):
         swept(sweep)
 
 
-def test_a_sweep_says_whose_gradients_are_timed() -> None:
+def test_a_sweep_chooses_the_gradients_that_are_timed() -> None:
     op = described(joined)
     assert list(op.timed_gradients) == ["x", "y"]
     op.sweep(gradients=("y",))(lambda make: iter([("one", (make.randn(2), make.randn(2)))]))
@@ -112,15 +112,15 @@ def test_a_sweep_says_whose_gradients_are_timed() -> None:
     assert op.has_sweep
 
 
-def test_a_gradient_that_there_is_not_cannot_be_timed() -> None:
+def test_timing_a_gradient_that_does_not_exist_is_an_error() -> None:
     op = described(joined, differentiable=("x",))
     op.sweep(gradients=("y",))(lambda _: iter(()))
-    message = "the sweep of mine::joined asks for the gradient of 'y', which has none: expected some of x"
+    message = "the sweep of mine::joined times the gradient of 'y', which has none: expected some of x"
     with pytest.raises(SpecError, match=re.escape(message)):
         _ = op.timed_gradients
 
 
-def test_a_floor_has_words_and_a_direction() -> None:
+def test_a_floor_has_a_description_and_a_direction() -> None:
     op = described(joined)
 
     @op.floor("the bare sum")
@@ -138,13 +138,13 @@ def test_a_floor_has_words_and_a_direction() -> None:
 
 
 def test_a_floor_with_other_parameters_is_refused() -> None:
-    message = "the floor 'a sum' of mine::joined must take the operator's parameters, (x, y), and takes (make)"
+    message = "the floor 'a sum' of mine::joined must take the operator's parameters, (x, y), but takes (make)"
     with pytest.raises(SpecError, match=re.escape(message)):
         described(joined).floor("a sum")(lambda make: make)
 
 
-def test_a_floor_without_words_is_refused() -> None:
-    message = 'the floor of mine::joined has no words: write @joined.floor("the bare GEMMs")'
+def test_a_floor_without_a_description_is_refused() -> None:
+    message = 'the floor of mine::joined has no description: write @joined.floor("the bare GEMMs")'
     given: list[Any] = [joined, "", None]
     for what in given:
         with pytest.raises(SpecError, match=re.escape(message)):

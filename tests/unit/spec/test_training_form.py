@@ -11,7 +11,7 @@ from torch import Tensor
 import opwright
 from opwright.builder.definitions import source_text
 from opwright.errors import SpecError
-from opwright.spec import Make, Op
+from opwright.spec import Library, Make, Op
 
 
 def described(**options: Any) -> Op:
@@ -53,9 +53,10 @@ def test_autograd_records_the_training_form_once_it_has_a_native_backward() -> N
     assert form.recorded is form
 
 
-def test_the_bridge_is_told_what_to_call_in_an_operators_place() -> None:
+def test_the_definitions_tell_the_bridge_which_training_form_to_call() -> None:
     op = described()
     op.for_training(gated_with_gate).backward(backward, saves=("y", "result_1"))
+    assert isinstance(op.library, Library)
     text = source_text(op.library)
     assert r'"mine::gated mine::gated_with_gate mine::gated_with_gate_backward 0,1 1,r1 1\n"' in text
     assert r'"mine::gated_with_gate mine::gated_with_gate mine::gated_with_gate_backward 0,1 1,r1 1\n"' in text
@@ -76,12 +77,12 @@ def test_a_training_form_claims_what_its_operator_claims() -> None:
     assert (form.differentiable, form.claims_vmap, form.tolerance) == (("y",), True, {torch.float32: 0.5})
 
 
-def test_other_parameters_are_refused() -> None:
+def test_a_training_form_with_other_parameters_is_refused() -> None:
     def wrong(x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         return x, z
 
     with raises(
-        "mine::wrong must take what mine::gated takes, in whose place it is called:\n"
+        "mine::wrong must take the parameters of mine::gated, in whose place it is called:\n"
         "  gated(Tensor x, Tensor y) -> Tensor\n  wrong(Tensor x, Tensor z) -> (Tensor, Tensor)"
     ):
         described().for_training(wrong)
@@ -96,34 +97,34 @@ def a_list(x: Tensor, y: Tensor) -> tuple[Tensor, list[Tensor]]:
 
 
 @pytest.mark.parametrize("reference", [no_more, a_list])
-def test_other_results_are_refused(reference: Any) -> None:
+def test_a_training_form_with_other_results_is_refused(reference: Any) -> None:
     op = described()
     with raises(
-        f"mine::{reference.__name__} must return what mine::gated returns, and behind it the tensors that its backward "
+        f"mine::{reference.__name__} must return the results of mine::gated, followed by the tensors that its backward "
         "needs:\n  gated(Tensor x, Tensor y) -> Tensor\n"
     ):
         op.for_training(reference)
     assert list(op.library.ops) == ["gated"]
 
 
-def test_there_is_one_training_form() -> None:
+def test_a_second_training_form_is_refused() -> None:
     op = described()
     op.for_training(gated_with_gate)
-    with raises("mine::gated has a training form already, mine::gated_with_gate: keep one of the two"):
+    with raises("mine::gated already has a training form, mine::gated_with_gate: keep one of the two"):
         op.for_training(gated_with_gate)
 
 
-def test_what_has_a_backward_itself_or_writes_takes_no_training_form() -> None:
+def test_an_operator_with_a_backward_or_a_mutated_argument_takes_no_training_form() -> None:
     op = described()
     op.backward()
-    with raises("mine::gated has a backward itself, gated_backward, and so takes no training form"):
+    with raises("mine::gated itself has a backward, gated_backward, so it takes no training form"):
         op.for_training(gated_with_gate)
-    with raises("mine::gated writes to x, and so takes no training form"):
+    with raises("mine::gated mutates x, so it takes no training form: leave one of the two out"):
         described(mutates=("x",)).for_training(gated_with_gate)
 
 
-def test_what_has_a_training_form_with_a_backward_takes_no_other_backward() -> None:
+def test_an_operator_whose_training_form_has_a_backward_takes_no_other_backward() -> None:
     op = described()
     op.for_training(gated_with_gate).backward(backward, saves=("y", "result_1"))
-    with raises("mine::gated has a backward already, mine::gated_with_gate_backward: keep one of the two"):
+    with raises("mine::gated already has a backward, mine::gated_with_gate_backward: keep one of the two"):
         op.backward()

@@ -101,5 +101,15 @@ def test_a_missing_package_says_what_was_looked_for() -> None:
 def test_a_machine_without_pkg_config_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PKG_CONFIG", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolchainError, match="pkg-config is missing, and the package 'opencv4' is found through it"):
+    with pytest.raises(ToolchainError, match="pkg-config, which finds opencv4, is not installed: install"):
         packages.find_package("opencv4")
+
+
+def test_the_versions_of_several_packages_leave_out_those_that_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PKG_CONFIG_PATH", str(tmp_path))
+    for name, version in (("one", "1.5"), ("two", "2.0.1")):
+        (tmp_path / f"{name}.pc").write_text(f"Name: {name}\nDescription: {name}\nVersion: {version}\n")
+    assert packages.package_versions(["two", "one"]) == {"two": "2.0.1", "one": "1.5"}
+    assert packages.package_versions(["two", "no-such-package", "one"]) == {"two": "2.0.1", "one": "1.5"}

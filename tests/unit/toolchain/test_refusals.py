@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from opwright.errors import BuildError, SignatureError
 from opwright.toolchain.diagnostics import first_error
+from opwright.toolchain.run import Completed, failure
 
 DIFFER = """\
 a.cpp: In function 'void body(opwright::ImplBlock<opwright::detail::text<5>{"mine"}>&)':
@@ -22,7 +24,7 @@ a.cpp:11:37:   in 'constexpr' expansion of 'opwright::detail::ImplementedName<te
 
 
 def test_a_difference_is_one_sentence_at_the_authors_place() -> None:
-    assert first_error(DIFFER).splitlines() == [
+    assert first_error(DIFFER).text.splitlines() == [
         (
             "a.cpp:11:37: error: the schema and the kernel differ: parameter 1, the schema says float, "
             "the kernel takes int64_t, use double"
@@ -34,8 +36,20 @@ def test_a_difference_is_one_sentence_at_the_authors_place() -> None:
 
 
 def test_an_unknown_name_lists_what_is_defined() -> None:
-    assert first_error(UNKNOWN).splitlines() == [
+    assert first_error(UNKNOWN).text.splitlines() == [
         "a.cpp:11:37: error: no operator of this name is defined: the namespace mine, defines g() -> Tensor",
         "  written: scal",
         "  kernel:  f",
     ]
+
+
+def test_only_a_difference_between_schema_and_kernel_is_about_a_signature() -> None:
+    assert first_error(DIFFER).is_signature
+    assert not first_error(UNKNOWN).is_signature
+    # The words alone are not enough: an author's own message may hold them.
+    assert not first_error("a.cpp:1:2: error: the schema and the kernel differ").is_signature
+
+
+def test_a_failed_build_says_by_its_class_whether_a_signature_differs() -> None:
+    assert type(failure(Completed("g++ a.cpp", DIFFER, 1))) is SignatureError
+    assert type(failure(Completed("g++ a.cpp", UNKNOWN, 1))) is BuildError

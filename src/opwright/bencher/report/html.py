@@ -1,14 +1,15 @@
-"""The report of a bench as a page."""
+"""The report of a bench as an HTML page."""
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.bencher.report import digest
-from opwright.bencher.report.plots import picture
-from opwright.report.format import duration, of_bytes, of_seconds
-from opwright.report.page import rendered
+from opwright.errors import ToolchainError
+from opwright.report.format import duration, format_bytes, format_seconds
+from opwright.report.page import render_page
 
 if TYPE_CHECKING:
     from opwright.bencher.result import Report
@@ -16,14 +17,37 @@ if TYPE_CHECKING:
 _TEMPLATE = Path(__file__).with_name("bench.html.jinja")
 
 
+def check_plots() -> None:
+    """Check that the plots of a page can be drawn; call it before a bench that takes minutes.
+
+    Raises:
+        ToolchainError: matplotlib, which the extra `plots` installs, cannot be imported.
+    """
+    try:
+        importlib.import_module("matplotlib")
+    except ImportError as error:
+        msg = (
+            f"the page of a bench has plots, which need matplotlib, and it cannot be imported ({error}): "
+            'install it with pip install "opwright[plots]", or leave --html out'
+        )
+        raise ToolchainError(msg) from error
+
+
 def page(report: Report) -> str:
-    """Returns the report as an HTML page: no other file, no network, nothing that is not escaped."""
+    """The report as an HTML page: one file, without references to others, with all text escaped.
+
+    Raises:
+        ToolchainError: matplotlib cannot be imported.
+    """
+    check_plots()
+    from opwright.bencher.report.plots import plot
+
     groups = digest.groups(report)
-    pictures = [
-        picture(group, f"picture-{number}") if any(cell.timing("reference") for cell in group.cells) else ""
+    plots = [
+        plot(group, f"plot-{number}") if any(cell.timing("reference") for cell in group.cells) else ""
         for number, group in enumerate(groups, start=1)
     ]
-    return rendered(
+    return render_page(
         _TEMPLATE,
         tool="opwright bench",
         subject=report.namespace,
@@ -33,16 +57,16 @@ def page(report: Report) -> str:
             "folder": report.path,
             **report.machine.facts(),
             "seed": str(report.seed),
-            "rounds end at": report.rule,
+            "stopping rule": report.rule,
             "time": duration(report.seconds),
         },
-        groups=list(zip(groups, pictures, strict=True)),
+        groups=list(zip(groups, plots, strict=True)),
         what_rows_are=digest.WHAT_ROWS_ARE,
         remarks=digest.remarks(report),
         row_of=digest.row_of,
-        spread_words=digest.spread_words,
-        ratio_words=digest.ratio_words,
-        of_bytes=of_bytes,
-        of_seconds=of_seconds,
+        format_spread=digest.format_spread,
+        format_ratio=digest.format_ratio,
+        format_bytes=format_bytes,
+        format_seconds=format_seconds,
         seed=report.seed,
     )

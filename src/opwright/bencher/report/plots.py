@@ -1,4 +1,4 @@
-"""The pictures of a report: how times grow with the size, and what part of the reference's time each row takes."""
+"""The plots of a bench report: times over sizes, and each row's ratio to the reference's time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from opwright.bencher.result import DIRECTIONS
-from opwright.report.format import of_bytes, of_seconds, three_figures
+from opwright.report.format import format_bytes, format_seconds, three_figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from opwright.bencher.report.digest import Group
     from opwright.bencher.result import Cell, RowName
 
-# Colours are the page's own, by the names of its style sheet, so that its dark half has them too. Each is drawn in a
-# colour of its own, which nothing else has, and is then replaced by its name.
+# The page's style sheet defines the colours, for light and dark mode. Each is drawn as a unique placeholder, which is
+# then replaced by the name of the style sheet's variable.
 _INKS = {
     name: f"#0102{number:02x}"
     for number, name in enumerate(("ink", "soft", "line", "reference", "compiled", "native", "floor"))
@@ -40,24 +40,24 @@ _RULES: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": _FONT + 1.5,
-    # Letters as outlines: a picture that looks the same everywhere, and holds no text of an author's.
+    # Text as outlines: the plot looks the same everywhere, and carries no text of an op.py into the page.
     "svg.fonttype": "path",
     "svg.hashsalt": "opwright",
 }
 
 
-def picture(group: Group, name: str) -> str:
-    """An SVG element of the times and of the ratios of a group, with a panel for each direction.
+def plot(group: Group, name: str) -> str:
+    """An SVG element with the times and the ratios of a group, with one panel for each direction.
 
     Args:
-        group: what to draw.
-        name: stands before each identifier in it; no other picture on the page may have it.
+        group: the cells to draw.
+        name: the prefix of each identifier in the SVG; unique on the page.
     """
     directions = [one for one in DIRECTIONS if any(cell.direction == one for cell in group.cells)]
-    # The settings are matplotlib's own, for all threads; its state of current figures (pyplot) is left alone.
+    # rc_context changes the settings of all threads; pyplot's global state is not used.
     with mpl.rc_context(_RULES):
         width, height = _PANEL
-        # One direction alone stands beside its ratios, several stand above theirs.
+        # One direction is drawn next to its ratios; several are drawn above theirs.
         shape = (1, 2) if len(directions) == 1 else (2, len(directions))
         figure = Figure(figsize=(max(width * shape[1], 7), height * shape[0]), layout="constrained")
         panels = figure.subplots(*shape, squeeze=False, sharey="row" if shape[0] > 1 else False).flatten()
@@ -69,7 +69,7 @@ def picture(group: Group, name: str) -> str:
             )
             panels[at].set_title(direction, loc="left", fontweight="bold")
         panels[0].set_ylabel("time of one call")
-        panels[len(directions)].set_ylabel("part of the reference's time")
+        panels[len(directions)].set_ylabel("ratio to the reference's time")
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
         drawn = io.StringIO()
         figure.savefig(drawn, format="svg", metadata={"Date": None})
@@ -77,7 +77,7 @@ def picture(group: Group, name: str) -> str:
 
 
 def _times(panel: Axes, cells: Sequence[Cell], rows: Sequence[RowName]) -> None:
-    """Times over bytes, both on scales of powers, with the quartiles."""
+    """Times over bytes with their quartiles, both on logarithmic scales."""
     for name in rows:
         points = [(cell.bytes, timing) for cell in cells if (timing := cell.timing(name))]
         if not points:
@@ -102,10 +102,10 @@ def _times(panel: Axes, cells: Sequence[Cell], rows: Sequence[RowName]) -> None:
     panel.set_xscale("log")
     panel.set_yscale("log")
     panel.xaxis.set_major_locator(LogLocator(base=2, numticks=4))
-    panel.xaxis.set_major_formatter(FuncFormatter(lambda count, _: _short(of_bytes(count))))
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda count, _: _short(format_bytes(count))))
     panel.xaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
-    panel.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: _short(of_seconds(seconds))))
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: _short(format_seconds(seconds))))
     panel.yaxis.set_minor_locator(NullLocator())  # its labels would have no units
     panel.set_xlabel("bytes to read and write")
     panel.grid(visible=True, which="major", linewidth=0.6)
@@ -113,7 +113,7 @@ def _times(panel: Axes, cells: Sequence[Cell], rows: Sequence[RowName]) -> None:
 
 
 def _ratios(panel: Axes, cells: Sequence[Cell], rows: Sequence[RowName]) -> None:
-    """Bars from 1, which is the reference: down for what is faster, up for what is slower; the floor as a line."""
+    """Bars from 1, the reference: downwards if faster, upwards if slower; the floor as a line."""
     bars = [name for name in rows if name in {"compiled", "native"}]
     width = 0.76 / max(1, len(bars))
     for at, cell in enumerate(cells):
@@ -139,13 +139,13 @@ def _ratios(panel: Axes, cells: Sequence[Cell], rows: Sequence[RowName]) -> None
 
 
 def _short(figures: str) -> str:
-    """`8.00 KiB` as `8 KiB`: what stands at a tick is exact."""
+    """`8.00 KiB` as `8 KiB`: the value of a tick is exact."""
     number, blank, unit = figures.partition(" ")
     return (number.rstrip("0").rstrip(".") if "." in number else number) + blank + unit
 
 
 def _for_page(svg: str, name: str) -> str:
-    """The picture as an element of a page: without a head, with identifiers and colours of the page's."""
+    """The SVG as an element of the page: without an XML header, with unique identifiers and the page's colours."""
     element = svg[svg.index("<svg") :]
     element = re.sub(r'\bid="', f'id="{name}-', element)
     element = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", element)

@@ -1,11 +1,11 @@
-"""Shows how far a bench is, where somebody looks, without disturbing what is timed."""
+"""The progress display of a bench, which does not disturb the measurement."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
-from opwright.bencher.report.digest import spread_words, time_words
+from opwright.bencher.report.digest import format_spread, format_time
 from opwright.report.format import printable
 from opwright.report.live import LiveBar
 
@@ -20,14 +20,14 @@ _REFRESH_S = 0.2
 class BenchProgress(LiveBar):
     """The progress of one bench.
 
-    On a terminal it is a bar of the sizes that are done, with the cell that is being timed, gone at the end. Elsewhere
-    nothing is printed, unless `verbose`: then one line a cell, everywhere. It is drawn between rounds: a thread that
-    draws by itself would take time from what is timed.
+    On a terminal it is a bar with the number of finished sizes and the current cell; it disappears at the end. If the
+    output is not a terminal, nothing is printed. With `verbose`, each finished cell is printed as a line instead. The
+    bar is drawn between rounds: a thread that draws it would disturb the measurement.
 
     Args:
-        namespace: the library that is timed.
-        console: where it is shown.
-        verbose: print each cell as a line of its own when it is done.
+        namespace: the namespace of the library.
+        console: where to draw.
+        verbose: print a line for each finished cell instead of a bar.
     """
 
     def __init__(self, namespace: str, console: Console, *, verbose: bool = False) -> None:
@@ -35,26 +35,26 @@ class BenchProgress(LiveBar):
         self._drawn = 0.0
 
     def start(self, sizes: int | None) -> None:
-        """Say how many sizes there are; None where nobody knows."""
+        """Set the number of sizes; None if unknown."""
         self._live.update(self._bar, total=sizes)
 
     def begin(self, cell: str) -> None:
-        """Say that a cell begins."""
+        """Show the cell that starts."""
         words = " ".join(printable(cell).split())
         self._live.update(self._bar, description=f"{self._namespace}  {words}", refresh=True)
 
     def round(self) -> None:
-        """Say that a round is over."""
+        """Redraw the bar, at most every 0.2 s."""
         now = time.monotonic()
         if now - self._drawn > _REFRESH_S:
             self._drawn = now
             self._live.refresh()
 
     def end(self, cell: Cell) -> None:
-        """Say what became of a cell."""
+        """Print the cell if verbose."""
         if self._verbose:
             figures = [
-                f"{row.name} {time_words(row.timing)} {spread_words(row.timing)}"
+                f"{row.name} {format_time(row.timing)} {format_spread(row.timing)}"
                 if row.timing
                 else f"{row.name} {row.status}: {row.reason}"
                 for row in cell.rows
@@ -64,5 +64,5 @@ class BenchProgress(LiveBar):
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def end_size(self) -> None:
-        """Say that all cells of a size are done."""
+        """Advance the bar by one size."""
         self._live.update(self._bar, advance=1, refresh=True)

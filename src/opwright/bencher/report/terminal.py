@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opwright.bencher.report.digest import (
+    format_ratio,
+    format_spread,
+    format_time,
     groups,
     outcome,
-    ratio_words,
     remarks,
     row_of,
-    spread_words,
-    time_words,
     verdict,
 )
 from opwright.report.terminal import paragraph, print_lines
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from opwright.report.terminal import Pieces
 
 _VERDICT_STYLES: dict[Outcome, str] = {"timed": "bold green", "failed": "bold red", "nothing ran": "bold yellow"}
-_FAULTS = {"wrong": "WRONG", "raises": "RAISES", "left out": "left out"}
+_FAULTS = {"wrong": "WRONG", "raises": "RAISES", "skipped": "skipped"}
 _GAP = "  "
 
 
@@ -45,18 +45,18 @@ def _report(report: Report, width: int | None) -> Iterator[Pieces]:
         yield [(group.title, "bold")]
         yield from _table(group, width)
     if report.timed:
-        yield [("the median of one call, ± half the interquartile range; then its part of the reference's time", "dim")]
-    for heading, said in remarks(report).items():
+        yield [("median time of a call, ± half the interquartile range; then its ratio to the reference's time", "dim")]
+    for heading, found in remarks(report).items():
         yield []
         yield [(heading, "bold")]
-        for remark in said:
+        for remark in found:
             yield from paragraph("  - ", f"{remark.where}: {remark.text}" if remark.where else remark.text, width)
     yield []
     yield [(verdict(report), _VERDICT_STYLES[outcome(report)])]
 
 
 def _table(group: Group, width: int | None) -> Iterator[Pieces]:
-    """A line for each size and direction; without spreads where the width asks for it."""
+    """A line for each size and direction; without spreads if the table would be too wide."""
     for spreads in (True, False):
         columns = [_sizes(group), ["direction", *(cell.direction for cell in group.cells)]]
         columns += [_column(group, name, spreads=spreads) for name in group.rows]
@@ -67,13 +67,13 @@ def _table(group: Group, width: int | None) -> Iterator[Pieces]:
 
 
 def _sizes(group: Group) -> list[str]:
-    """The heading and the labels, each where it begins."""
+    """The heading and the labels; a repeated label is blank."""
     before = ["", *(cell.size for cell in group.cells)]
     return ["size", *(cell.size if cell.size != last else "" for cell, last in zip(group.cells, before, strict=False))]
 
 
 def _column(group: Group, name: RowName, *, spreads: bool) -> list[str]:
-    """The heading of a row, and below it its time, its spread, and its part of the reference's time."""
+    """The heading of a row, and below it its time, its spread and its ratio to the reference's time."""
     figures = [_figures(cell, name, spreads=spreads) for cell in group.cells]
     widths = [max(map(len, column)) for column in zip(*filter(None, figures), strict=True)]
     lines = [" ".join(f"{text:>{width}}" for text, width in zip(line, widths, strict=False)) for line in figures]
@@ -81,16 +81,16 @@ def _column(group: Group, name: RowName, *, spreads: bool) -> list[str]:
 
 
 def _figures(cell: Cell, name: RowName, *, spreads: bool) -> list[str]:
-    """The time of a row, its spread, and its part of the reference's time; nothing where it has no time."""
+    """The time of a row, its spread and its ratio to the reference's time; empty if it was not timed."""
     timing = cell.timing(name)
     if timing is None:
         return []
-    spread = [spread_words(timing)] if spreads else []
-    return [time_words(timing), *spread, *([ratio_words(cell, name)] if name != "reference" else [])]
+    spread = [format_spread(timing)] if spreads else []
+    return [format_time(timing), *spread, *([format_ratio(cell, name)] if name != "reference" else [])]
 
 
 def _word(cell: Cell, name: RowName) -> str:
-    """Why a row has no time, in a word."""
+    """The status of a row that was not timed."""
     row = row_of(cell, name)
     return _FAULTS[row.status] if row else ""
 

@@ -125,7 +125,7 @@ def remarks(report: Report) -> dict[str, list[Remark]]:
         "failed": _reasons(report, "failed"),
         "not applicable": _reasons(report, "not applicable"),
         "not run": _reasons(report, "not run"),
-        "notes": [*_reasons(report, "passed"), *_refusals(report)],
+        "notes": [*_reasons(report, "passed"), *_rejections(report)],
     }
     return {heading: found for heading, found in said.items() if found}
 
@@ -170,17 +170,17 @@ def _reasons(report: Report, status: Status) -> list[Remark]:
     return [Remark(_places(report, cells), reason) for reason, cells in by_reason.items() if reason]
 
 
-def _refusals(report: Report) -> list[Remark]:
-    """Which operators refused variations of their samples, as they may, and how many."""
-    said = {
+def _rejections(report: Report) -> list[Remark]:
+    """Which operators rejected varied inputs, which is allowed, and how many."""
+    counts_of = {
         _subject(report, row.op, row.device): [
-            f"{cell.refused} of {cell.cases} in {cell.runtime}" for cell in row.cells.values() if cell.refused
+            f"{cell.rejected} of {cell.cases} in {cell.runtime}" for cell in row.cells.values() if cell.rejected
         ]
         for row in rows(report)
     }
     return [
-        Remark(subject, f"refused variations of its samples with an error, as it may: {', '.join(counts)}")
-        for subject, counts in said.items()
+        Remark(subject, f"rejected varied inputs with an error (allowed): {', '.join(counts)}")
+        for subject, counts in counts_of.items()
         if counts
     ]
 

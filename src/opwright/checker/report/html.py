@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opwright.checker.report import digest
 from opwright.report.format import duration
-from opwright.report.page import rendered
+from opwright.report.page import render_page
 
 if TYPE_CHECKING:
     from opwright.checker.report.digest import Fault
@@ -24,7 +24,7 @@ def page(report: Report) -> str:
         for sight in fault.sights:
             if sight.cell:
                 faults_of.setdefault(sight.cell, []).append((number, fault))
-    return rendered(
+    return render_page(
         _TEMPLATE,
         tool="opwright check",
         subject=report.namespace,

@@ -83,7 +83,7 @@ def _matrix(shown: Sequence[Row], columns: Sequence[str], width: int) -> Iterato
 
 
 def _heading(runtime: str) -> tuple[str, str]:
-    """The two lines of a heading: `host-linked` is host over linked, short names stand in the lower line."""
+    """The two lines of a heading: `host-linked` is host over linked, short names are in the lower line."""
     first, _, second = runtime.partition("-")
     return (first, second) if second else ("", first)
 
@@ -117,10 +117,10 @@ def _fault(fault: Fault, width: int | None) -> Iterator[Pieces]:
     title = f"  {fault.subject}{where}: {diagnosis.title}"
     yield [(MARKS["failed"], _MARK_STYLES["failed"]), (title, "bold"), (f" ({failure.kind.value})", "")]
     yield from _field("case", failure.case, width)
-    if failure.call:
+    if failure.repro:
         # At the left edge, never broken and never cut: it is there to be pasted.
-        yield [("  this shows it:", "dim")]
-        yield from ([(line, "cyan")] for line in failure.call.splitlines())
+        yield [("  repro:", "dim")]
+        yield from ([(line, "cyan")] for line in failure.repro.splitlines())
     yield from _field("got", failure.got, width)
     yield from _field("expected", failure.expected, width)
     yield from _field("likely cause", diagnosis.cause, width)

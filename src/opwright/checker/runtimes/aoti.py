@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.checker.runtimes import model, package, repro
-from opwright.checker.runtimes.steps import Steps
+from opwright.checker.models import package, repro, source
+from opwright.checker.steps import Steps
 from opwright.spec import derive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from opwright.checker.case import Case
+    from opwright.checker.cases.case import Case
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
@@ -53,5 +53,5 @@ def _run(steps: Steps, case: Case, loaded: Callable[..., Any]) -> bool:
         f"{case.name}, run from the package",
         code,
         case,
-        lambda: model.outcome(subject, loaded(*derive.tensors(arguments)), arguments),
+        lambda: source.outcome(subject, loaded(*derive.tensors(arguments)), arguments),
     )

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._dynamo.backends.common import aot_autograd
 
+from opwright.checker.behavior.fake_kernel import check_fake
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import graphs, model, repro
-from opwright.checker.runtimes.fake import check_fake
-from opwright.checker.runtimes.gradients import check_gradients, has_gradient, requiring_grad
-from opwright.checker.runtimes.steps import Steps
+from opwright.checker.models import graphs, repro, source
+from opwright.checker.models.gradients import check_gradients, has_gradient, requiring_grad
+from opwright.checker.steps import Steps
 from opwright.checker.verdict import Failure
 from opwright.errors import ToolchainError
 from opwright.toolchain.compiler import find_cxx
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from torch.fx import GraphModule
 
-    from opwright.checker.case import Case
+    from opwright.checker.cases.case import Case
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
@@ -103,7 +103,7 @@ def _check_compiled(steps: Steps, cases: Sequence[Case]) -> None:
             step = f"{case.name}, compiled, the backward"
 
             def forward(arguments: dict[str, Any]) -> list[Any]:
-                return model.outcome(subject, function(**arguments), arguments)
+                return source.outcome(subject, function(**arguments), arguments)
 
             code = repro.trained(subject, case, _code(subject, case))
             check_gradients(steps, step, code, case, forward)
@@ -123,7 +123,7 @@ def _accepts(steps: Steps, case: Case) -> bool:
 def _compiled(subject: Subject, backend: Any) -> Any:
     # What was compiled before counts against the number of graphs that one function may have.
     torch._dynamo.reset()
-    return torch.compile(model.between(subject), fullgraph=True, dynamic=True, backend=backend)
+    return torch.compile(source.between(subject), fullgraph=True, dynamic=True, backend=backend)
 
 
 def _run(steps: Steps, step: str, case: Case, function: Any) -> bool:
@@ -133,7 +133,7 @@ def _run(steps: Steps, step: str, case: Case, function: Any) -> bool:
         requiring_grad(subject, case) if has_gradient(subject, case) and torch.is_grad_enabled() else case.fresh()
     )
     return steps.judge(
-        step, _code(subject, case), case, lambda: model.outcome(subject, function(**arguments), arguments)
+        step, _code(subject, case), case, lambda: source.outcome(subject, function(**arguments), arguments)
     )
 
 

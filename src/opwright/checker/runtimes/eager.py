@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from opwright.checker import repeated_calls
-from opwright.checker.case import Case, Family, is_far
+from opwright.checker.behavior.leaks import check_memory_growth
+from opwright.checker.behavior.memory import is_freed, same_bytes, shares_memory
+from opwright.checker.behavior.opcheck import check_with_opcheck
+from opwright.checker.behavior.poison import poisoned
+from opwright.checker.behavior.repetition import check_repetition
+from opwright.checker.behavior.thread_count import threads
+from opwright.checker.behavior.threads import check_threads
+from opwright.checker.cases.case import Case, Family, is_far
 from opwright.checker.kinds import Kind
-from opwright.checker.memory import is_freed, same_bytes, shares_memory
-from opwright.checker.poison import poisoned
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
 from opwright.spec.difference import described, first_line
@@ -48,10 +52,10 @@ def run(subject: Subject, recorder: Recorder) -> None:
             if not (case.family is Family.FAR and recorder.has(Kind.STRIDES)):
                 _check_result(subject, recorder, case)
         _check_large(subject, recorder)
-    repeated_calls.check_repetition(subject, recorder)
-    repeated_calls.check_threads(subject, recorder)
-    repeated_calls.check_memory_growth(subject, recorder)
-    repeated_calls.check_with_opcheck(subject, recorder)
+    check_repetition(subject, recorder)
+    check_threads(subject, recorder)
+    check_memory_growth(subject, recorder)
+    check_with_opcheck(subject, recorder)
 
 
 def _check_large(subject: Subject, recorder: Recorder) -> None:
@@ -85,7 +89,7 @@ def _check_result(subject: Subject, recorder: Recorder, case: Case) -> None:
                 Failure(Kind.RAISES, case.name, code, got=first_line(error), expected=goal, detail=str(error))
             )
         else:
-            recorder.refused()
+            recorder.rejected()
         return
     if not recorder.begin(f"{case.name}: reading the result", code, Kind.FREED):
         return
@@ -101,7 +105,7 @@ def _check_result(subject: Subject, recorder: Recorder, case: Case) -> None:
 
 
 def _is_right_with_one_thread(subject: Subject, case: Case) -> bool:
-    with repeated_calls.threads(1):
+    with threads(1):
         return subject.judge(case, subject.call(case.fresh())) is None
 
 

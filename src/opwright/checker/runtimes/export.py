@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import exported, graphs, model, repro
-from opwright.checker.runtimes.steps import Steps
+from opwright.checker.models import exported, graphs, repro, source
+from opwright.checker.steps import Steps
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from opwright.checker.case import Case
+    from opwright.checker.cases.case import Case
+    from opwright.checker.models.exported import Exported
     from opwright.checker.recorder import Recorder
-    from opwright.checker.runtimes.exported import Exported
     from opwright.checker.subject import Subject
 
 NAME = "export"
@@ -68,7 +68,7 @@ def _run(steps: Steps, step: str, case: Case, module: Callable[..., Any]) -> boo
     subject = steps.subject
     arguments = case.fresh()
     code = repro.export(subject, case)
-    return steps.judge(step, code, case, lambda: model.outcome(subject, module(*derive.tensors(arguments)), arguments))
+    return steps.judge(step, code, case, lambda: source.outcome(subject, module(*derive.tensors(arguments)), arguments))
 
 
 def _check_holds(steps: Steps, step: str, code: str, program: torch.export.ExportedProgram) -> None:

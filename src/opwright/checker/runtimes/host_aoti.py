@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.checker.runtimes import package, probe_process, repro
-from opwright.checker.runtimes.probe_process import Question
-from opwright.checker.runtimes.steps import Steps
+from opwright.checker.models import package, probe_process, repro
+from opwright.checker.models.probe_process import Question
+from opwright.checker.steps import Steps
 from opwright.spec import derive
 
 if TYPE_CHECKING:
-    from opwright.checker.case import Case
+    from opwright.checker.cases.case import Case
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from opwright.checker.runtimes import probe_process
-from opwright.checker.runtimes.steps import Steps
+from opwright.checker.models import probe_process
+from opwright.checker.steps import Steps
 
 if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder

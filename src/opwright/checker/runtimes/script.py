@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import graphs, model, repro
-from opwright.checker.runtimes.gradients import check_gradients, has_gradient
-from opwright.checker.runtimes.steps import Steps
+from opwright.checker.models import graphs, repro, source
+from opwright.checker.models.gradients import check_gradients, has_gradient
+from opwright.checker.steps import Steps
 from opwright.checker.verdict import Failure
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opwright.checker.case import Case
+    from opwright.checker.cases.case import Case
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
@@ -38,7 +38,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
         warnings.simplefilter("ignore")
         first = subject.samples[0]
         call = repro.script(subject, first)
-        scripted = steps.do("a model compiled to TorchScript", call, lambda: torch.jit.script(model.whole(subject)))
+        scripted = steps.do("a model compiled to TorchScript", call, lambda: torch.jit.script(source.whole(subject)))
         if scripted is None:
             return
         if not graphs.records(subject, scripted):
@@ -62,7 +62,7 @@ def _check(steps: Steps, case: Case, scripted: torch.jit.ScriptModule) -> None:
     if has_gradient(steps.subject, case):
 
         def call(arguments: dict[str, Any]) -> list[Any]:
-            return model.outcome(steps.subject, scripted(*arguments.values(), False), arguments)
+            return source.outcome(steps.subject, scripted(*arguments.values(), False), arguments)
 
         code = repro.trained(steps.subject, case, repro.script(steps.subject, case))
         check_gradients(steps, f"{case.name}, trained", code, case, call)
@@ -73,7 +73,7 @@ def _run(steps: Steps, case: Case, scripted: torch.jit.ScriptModule, which: str,
         for _ in range(_CALLS):
             arguments = case.fresh()
             output = scripted(*arguments.values(), by_name)
-        return model.outcome(steps.subject, output, arguments)
+        return source.outcome(steps.subject, output, arguments)
 
     steps.judge(f"{case.name}, {which}", repro.script(steps.subject, case), case, call)
 

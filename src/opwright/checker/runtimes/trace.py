@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.checker import variations
+from opwright.checker.cases.samples import samples
 from opwright.checker.kinds import Kind
-from opwright.checker.runtimes import graphs, model, repro
-from opwright.checker.runtimes.steps import Steps
+from opwright.checker.models import graphs, repro, source
+from opwright.checker.steps import Steps
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
 
 if TYPE_CHECKING:
-    from opwright.checker.case import Case
+    from opwright.checker.cases.case import Case
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
@@ -42,7 +42,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
     """Record each sample, and run what was recorded."""
     steps = Steps(subject, recorder)
     # The author's own calls once more: the same sizes, other numbers.
-    others = variations.samples(subject.op, subject.device, subject.options.seed + 1)
+    others = samples(subject.op, subject.device, subject.options.seed + 1)
     cases = subject.samples if subject.options.quick else subject.claimed
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
@@ -67,7 +67,11 @@ def _check(steps: Steps, case: Case, other: Case | None, number: int) -> None:
     call = _code(subject, case)
     step = f"{case.name}, recorded"
     taken = tuple(derive.tensors(case.fresh()))
-    traced = steps.do(step, call, lambda: torch.jit.trace(model.fixed(subject, case, number), taken, check_trace=False))
+
+    def record() -> torch.jit.ScriptModule:
+        return torch.jit.trace(source.fixed(subject, case, number), taken, check_trace=False)  # type: ignore[no-any-return]
+
+    traced = steps.do(step, call, record)
     if traced is None:
         return
     if not graphs.records(subject, traced):
@@ -95,7 +99,7 @@ def _run(steps: Steps, step: str, call: str, case: Case, traced: torch.jit.Scrip
         step,
         call,
         case,
-        lambda: model.outcome(steps.subject, traced(*derive.tensors(arguments)), arguments),
+        lambda: source.outcome(steps.subject, traced(*derive.tensors(arguments)), arguments),
     )
 
 

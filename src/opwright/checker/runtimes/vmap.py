@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.checker import variations
-from opwright.checker.case import Case, Family
-from opwright.checker.runtimes import model, repro
-from opwright.checker.runtimes.steps import Steps
+from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.samples import samples
+from opwright.checker.models import repro, source
+from opwright.checker.steps import Steps
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
     """Run a batch of each sample: along the first dimension, along the last, and with a tensor that all calls share."""
     steps = Steps(subject, recorder)
     # The author's own calls, each time with other numbers.
-    draws = [variations.samples(subject.op, subject.device, subject.options.seed + by) for by in range(_BATCH)]
+    draws = [samples(subject.op, subject.device, subject.options.seed + by) for by in range(_BATCH)]
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         for calls in zip(*draws, strict=False):
@@ -54,7 +54,7 @@ def _check(steps: Steps, calls: Sequence[Case]) -> None:
     _check_mapped(steps, calls, "batches last", dict.fromkeys(mapped, -1))
     if len(mapped) > 1:
         owners = [name for name, value in calls[0].arguments.items() for _ in derive.tensors(value)]
-        for owner, name, shared in zip(owners, model.tensor_names(calls[0].arguments), mapped, strict=True):
+        for owner, name, shared in zip(owners, source.tensor_names(calls[0].arguments), mapped, strict=True):
             # What is written to cannot be one for all.
             if owner not in steps.subject.op.mutates:
                 others = {at: 0 for at in mapped if at != shared}

@@ -62,7 +62,7 @@ constexpr std::size_t code_of(Type type) {
 
 // The first place in which a schema and a signature differ.
 struct Difference {
-    enum class Kind : std::uint8_t { None, Malformed, ParameterCount, Parameter, Written, ResultCount, Result };
+    enum class Kind : std::uint8_t { None, Malformed, ParameterCount, Parameter, Mutated, ResultCount, Result };
 
     Kind kind = Kind::None;
     std::size_t index = 0;  // of the parameter or the result
@@ -89,7 +89,7 @@ constexpr Difference compare(const Schema& schema, const Signature& kernel) {
     for (std::size_t i = 0; arguments.next(says); ++i) {
         const Type& takes = kernel.parameters[i];
         if (!says.type.same_value(takes)) return {Kind::Parameter, i, says, parameters};
-        if (takes.written && !says.type.written) return {Kind::Written, i, says, parameters};
+        if (takes.mutated && !says.type.mutated) return {Kind::Mutated, i, says, parameters};
     }
     Arguments returns(schema.results);
     for (std::size_t i = 0; returns.next(says); ++i) {

@@ -102,13 +102,13 @@ class LibraryBlock {
         const std::string_view text = schema_or_name.text;
         const bool is_name = detail::is_operator_name(text);
         into_.definitions.push_back(
-            {is_name ? detail::infer_schema(text, Kernel::signature) : std::string(text), block_.place});
+            {is_name ? detail::infer_schema(text, Kernel::signature) : std::string(text), block_.location});
         into_.implementations.push_back(
-            {is_name ? text : detail::read_schema(text).name, key, &Kernel::call, &Kernel::signature, block_.place});
+            {is_name ? text : detail::read_schema(text).name, key, &Kernel::call, &Kernel::signature, block_.location});
     }
 
     // Only defines: the kernels are registered by OPWRIGHT_IMPL, or from Python.
-    void def(detail::SchemaText schema) { into_.definitions.push_back({std::string(schema.text), block_.place}); }
+    void def(detail::SchemaText schema) { into_.definitions.push_back({std::string(schema.text), block_.location}); }
 
   private:
     detail::Namespace& into_;
@@ -123,7 +123,7 @@ class ImplBlock {
 
     template <class Kernel>
     void impl(detail::ImplementedName<ns, std::type_identity_t<Kernel>> name, Kernel /*kernel*/) {
-        into_.implementations.push_back({name.text, block_.key, &Kernel::call, &Kernel::signature, block_.place});
+        into_.implementations.push_back({name.text, block_.key, &Kernel::call, &Kernel::signature, block_.location});
     }
 
   private:

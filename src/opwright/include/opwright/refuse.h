@@ -147,7 +147,7 @@ constexpr void refuse_difference(const char* schema, const Difference& differenc
                                  : void()),
              ...);
             break;
-        case Kind::Written:
+        case Kind::Mutated:
             ((index == parameter ? refuse<InWriting<parameter>>(code, schema, says, "Tensor&", use) : void()), ...);
             break;
         case Kind::Result:

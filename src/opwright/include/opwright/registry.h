@@ -20,7 +20,7 @@
 #include <vector>
 
 extern "C" {
-// torch 2.13 says what went wrong; an older torch does not have this, and only prints it.
+// torch 2.13 reports what went wrong; an older torch does not have this function and only prints it.
 __attribute__((weak)) const char* torch_exception_get_what_without_backtrace();
 }
 
@@ -36,14 +36,14 @@ using BoxedKernel = void (*)(StableIValue*, std::uint64_t, std::uint64_t);
     return all;
 }
 
-struct Place {
+struct SourceLocation {
     const char* file;
     const char* line;
 };
 
 struct Definition {
     std::string schema;
-    Place place;
+    SourceLocation location;
 };
 
 struct Implementation {
@@ -51,13 +51,13 @@ struct Implementation {
     const char* key;
     BoxedKernel call;
     const Signature* signature;
-    Place place;
+    SourceLocation location;
 };
 
-// Everything that one shared object has to say about one namespace.
+// Everything that one shared object defines or implements in one namespace.
 struct Namespace {
     const char* name;
-    std::vector<Place> libraries;
+    std::vector<SourceLocation> libraries;
     std::vector<Definition> definitions;
     std::vector<Implementation> implementations;
 };
@@ -67,7 +67,7 @@ struct Block {
     const char* ns;
     const char* key;  // null for a library
     void (*body)(Namespace& into, const Block& block);
-    Place place;
+    SourceLocation location;
     Block* next = nullptr;
 };
 
@@ -75,7 +75,7 @@ inline Block* blocks = nullptr;
 
 // The schema of a kernel that has none: "name(Tensor arg0, int arg1) -> Tensor".
 [[gnu::cold, gnu::noinline]] inline std::string infer_schema(std::string_view name, const Signature& kernel) {
-    const auto type = [](const Type& of) { return of.written ? "Tensor(a!)" : schema_name(of); };
+    const auto type = [](const Type& of) { return of.mutated ? "Tensor(a!)" : schema_name(of); };
     std::string schema(name);
     for (std::size_t i = 0; i < kernel.parameter_count; ++i) {
         schema += joined({i == 0 ? "(" : ", ", type(kernel.parameters[i]), " arg", std::to_string(i)});
@@ -87,7 +87,7 @@ inline Block* blocks = nullptr;
     return schema + ")";
 }
 
-// The words for a difference, where a compiler could not say them.
+// Describes a difference that was not known when the kernel was compiled.
 [[gnu::cold, gnu::noinline]] inline std::string explain(const Difference& difference, const Signature& kernel) {
     using Kind = Difference::Kind;
     const std::string index = std::to_string(difference.index);
@@ -105,7 +105,7 @@ inline Block* blocks = nullptr;
         case Kind::Parameter:
             return joined({"parameter ", index, " ('", difference.says.name, "'): the schema says ", says,
                            ", the kernel takes ", kernel_name(kernel.parameters[difference.index]), ": use ", use});
-        case Kind::Written:
+        case Kind::Mutated:
             return joined({"parameter ", index, " ('", difference.says.name,
                            "'): the kernel takes Tensor&, but the schema does not say that it is written: use const "
                            "Tensor&, or Tensor(a!) in the schema"});
@@ -117,17 +117,17 @@ inline Block* blocks = nullptr;
     }
 }
 
-// What torch said last, its first line, or "".
-[[gnu::cold, gnu::noinline]] inline std::string_view torch_said() {
+// The first line of torch's last error.
+[[gnu::cold, gnu::noinline]] inline std::string_view last_torch_error() {
     const char* what =
         torch_exception_get_what_without_backtrace == nullptr ? nullptr : torch_exception_get_what_without_backtrace();
     const std::string_view said = what == nullptr ? "the reason is on stderr" : what;
     return said.substr(0, said.find('\n'));
 }
 
-// Where torch says that a namespace was registered before: " by /path/ops.cpp:12", or "".
-[[gnu::cold, gnu::noinline]] inline std::string registered_before() {
-    const std::string_view said = torch_said();
+// Where a namespace was registered before, according to torch: " by /path/ops.cpp:12", or "".
+[[gnu::cold, gnu::noinline]] inline std::string previous_registration() {
+    const std::string_view said = last_torch_error();
     constexpr std::string_view before = "was registered at ";
     const std::size_t at = said.find(before);
     if (at == std::string_view::npos) return "";
@@ -135,7 +135,7 @@ inline Block* blocks = nullptr;
     return joined({" by ", place.substr(0, place.find(';'))});
 }
 
-// Namespaces as they are registered; the handles are what keeps them so.
+// The registered namespaces; their handles keep them registered.
 class Registry {
   public:
     Registry() = default;
@@ -167,7 +167,7 @@ class Registry {
                 if (std::string_view(ns.name) == block.ns) into = &ns;
             }
             if (into == nullptr) into = &found.emplace_back(Namespace{block.ns, {}, {}, {}});
-            if (block.key == nullptr) into->libraries.push_back(block.place);
+            if (block.key == nullptr) into->libraries.push_back(block.location);
             block.body(*into, block);
         }
         return found;
@@ -187,8 +187,8 @@ class Registry {
     // What can be wrong before torch is asked: two libraries, a kernel without a definition or unlike it.
     [[gnu::cold]] static std::string compare_all(const Namespace& ns) {
         if (ns.libraries.size() > 1) {
-            const Place& one = ns.libraries[0];
-            const Place& two = ns.libraries[1];
+            const SourceLocation& one = ns.libraries[0];
+            const SourceLocation& two = ns.libraries[1];
             return joined({"the namespace '", ns.name, "' is defined twice in one shared object, at ", one.file, ":",
                            one.line, " and ", two.file, ":", two.line,
                            ": keep one OPWRIGHT_LIBRARY, and use OPWRIGHT_IMPL elsewhere"});
@@ -201,8 +201,9 @@ class Registry {
                 defined = true;
                 const Difference difference = compare(schema, *kernel.signature);
                 if (difference.kind == Difference::Kind::None) continue;
-                return joined({about(ns, kernel), " does not fit \"", definition.schema, "\" (", definition.place.file,
-                               ":", definition.place.line, "): ", explain(difference, *kernel.signature)});
+                return joined({about(ns, kernel), " does not fit \"", definition.schema, "\" (",
+                               definition.location.file, ":", definition.location.line,
+                               "): ", explain(difference, *kernel.signature)});
             }
             if (!defined) return joined({about(ns, kernel), " has no definition: add m.def, or fix its name"});
         }
@@ -211,18 +212,18 @@ class Registry {
 
     [[gnu::cold]] std::string define(const Namespace& ns) {
         if (ns.libraries.empty()) return "";
-        const Place& place = ns.libraries[0];
+        const SourceLocation& location = ns.libraries[0];
         TorchLibraryHandle library = nullptr;
-        if (aoti_torch_library_init_def(ns.name, place.file, number(place), &library) != TORCH_SUCCESS) {
-            return joined({"the namespace '", ns.name, "' (", place.file, ":", place.line,
-                           ") is taken: it was registered already", registered_before(),
+        if (aoti_torch_library_init_def(ns.name, location.file, number(location), &library) != TORCH_SUCCESS) {
+            return joined({"the namespace '", ns.name, "' (", location.file, ":", location.line,
+                           ") is taken: it was registered already", previous_registration(),
                            ": give one of the two another name, or load only one of them"});
         }
         handles_.push_back(library);
         for (const Definition& definition : ns.definitions) {
             if (aoti_torch_library_def(library, definition.schema.c_str()) == TORCH_SUCCESS) continue;
-            return joined({"torch refuses \"", definition.schema, "\" (", definition.place.file, ":",
-                           definition.place.line, "): ", torch_said()});
+            return joined({"torch refuses \"", definition.schema, "\" (", definition.location.file, ":",
+                           definition.location.line, "): ", last_torch_error()});
         }
         return "";
     }
@@ -230,25 +231,25 @@ class Registry {
     [[gnu::cold]] std::string implement(const Namespace& ns) {
         for (const Implementation& kernel : ns.implementations) {
             TorchLibraryHandle library = nullptr;
-            const bool made = aoti_torch_library_init_impl(ns.name, kernel.key, kernel.place.file, number(kernel.place),
-                                                           &library) == TORCH_SUCCESS;
+            const bool made = aoti_torch_library_init_impl(ns.name, kernel.key, kernel.location.file,
+                                                           number(kernel.location), &library) == TORCH_SUCCESS;
             if (made) handles_.push_back(library);
             const std::string name(kernel.name);
             if (made && torch_library_impl(library, name.c_str(), kernel.call, TORCH_ABI_VERSION) == TORCH_SUCCESS) {
                 continue;
             }
-            return joined({about(ns, kernel), " is refused by torch: ", torch_said()});
+            return joined({about(ns, kernel), " is refused by torch: ", last_torch_error()});
         }
         return "";
     }
 
     [[gnu::cold, gnu::noinline]] static std::string about(const Namespace& ns, const Implementation& kernel) {
-        return joined({"the kernel of ", ns.name, "::", kernel.name, " for ", kernel.key, " (", kernel.place.file, ":",
-                       kernel.place.line, ")"});
+        return joined({"the kernel of ", ns.name, "::", kernel.name, " for ", kernel.key, " (", kernel.location.file,
+                       ":", kernel.location.line, ")"});
     }
 
-    static std::uint32_t number(const Place& place) {
-        return static_cast<std::uint32_t>(std::strtoul(place.line, nullptr, 10));
+    static std::uint32_t number(const SourceLocation& location) {
+        return static_cast<std::uint32_t>(std::strtoul(location.line, nullptr, 10));
     }
 
     // Takes back what was registered last, down to `count` handles.
@@ -273,7 +274,7 @@ __attribute__((constructor)) static void flush_registry() {
 }  // namespace detail
 }  // namespace opwright OPWRIGHT_HIDDEN
 
-// Null when everything was registered, else one line that says what was not, and why.
+// Null if everything was registered, else one line that says what was not, and why.
 extern "C" __attribute__((weak, visibility("default"))) const char* opwright_load_error() {
     return opwright::detail::registry().error();
 }

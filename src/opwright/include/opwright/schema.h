@@ -55,7 +55,7 @@ enum class Shape : std::uint8_t {
 struct Type {
     Base base = Base::Other;
     Shape shape = Shape::Plain;
-    bool written = false;  // the schema's `(a!)`, the kernel's `Tensor&`
+    bool mutated = false;  // the schema's `(a!)`, the kernel's `Tensor&`
 
     constexpr bool same_value(const Type& other) const { return base == other.base && shape == other.shape; }
 };
@@ -153,7 +153,7 @@ constexpr Argument read_argument(std::string_view piece) {
         piece.remove_prefix(1);
         const std::size_t close = find_outside(piece, closing);
         if (close == std::string_view::npos) return {};
-        if (alias) argument.type.written |= find(piece.substr(0, close), '!') != std::string_view::npos;
+        if (alias) argument.type.mutated |= find(piece.substr(0, close), '!') != std::string_view::npos;
         piece.remove_prefix(close + 1);
     }
     piece = trimmed(piece);

@@ -2,19 +2,18 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-#include <torch/csrc/jit/serialization/pickle.h>
 
 #include <cstring>
 #include <stdexcept>
 #include <utility>
 
 #include "engine/archive.h"
+#include "engine/atomic_file.h"
 #include "engine/dtypes.h"
 #include "engine/reason.h"
-#include "engine/whole_file.h"
 #include "opwright/host/error.h"
 
-namespace opwright::host {
+namespace opwright::probe {
 namespace {
 
 constexpr const char* bits = "opwright::bits";
@@ -56,17 +55,17 @@ at::ScalarType integer_of_size(size_t bytes) {
 }
 
 c10::IValue from_bits(const std::string& name, const at::Tensor& integers) {
-    const at::ScalarType dtype = dtype_named(name);
+    const at::ScalarType dtype = host::dtype_from_name(name);
     if (dtype != at::ScalarType::Undefined) return integers.view(dtype);
     throw std::runtime_error("the dtype " + name + " is unknown");
 }
 
-c10::IValue as_sent(const c10::IValue& value) {
+c10::IValue decoded(const c10::IValue& value) {
     if (!value.isTuple() && !value.isList()) return value;
     std::vector<c10::IValue> inner = value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec();
     if (inner.size() == 3 && inner[0].isString() && inner[0].toStringRef() == bits)
         return from_bits(inner[1].toStringRef(), inner[2].toTensor());
-    for (c10::IValue& element : inner) element = as_sent(element);
+    for (c10::IValue& element : inner) element = decoded(element);
     return tuple(std::move(inner));
 }
 
@@ -82,17 +81,17 @@ std::vector<char> pickled(const std::vector<Response>& responses) {
     std::vector<c10::IValue> entries;
     for (const Response& response : responses)
         entries.push_back(tuple({tuple(response.outputs), tuple(response.gradients), bytes_of(response.error)}));
-    return torch::jit::pickle_save(tuple(std::move(entries)));
+    return host::archive_of(tuple(std::move(entries)));
 }
 
 }  // namespace
 
 std::vector<Arguments> read_requests(const std::string& path) {
-    c10::IValue all = read_archive("requests", path, Code::input_unreadable);
+    c10::IValue all = host::read_archive("requests", path, Code::input_unreadable);
     try {
-        all = as_sent(all);
+        all = decoded(all);
     } catch (const std::exception& error) {
-        throw Error(Code::input_unreadable, "requests " + path + " cannot be read: " + reason(error));
+        throw Error(Code::input_unreadable, "requests " + path + " cannot be read: " + host::reason(error));
     }
     std::vector<Arguments> requests;
     for (const c10::IValue& request : elements(all, "requests " + path + " hold"))
@@ -105,13 +104,13 @@ void write_responses(const std::vector<Response>& responses, const std::string& 
     try {
         bytes = pickled(responses);
     } catch (const std::exception& error) {
-        throw Error(Code::output_unwritable, "responses " + path + " cannot be written: " + reason(error));
+        throw Error(Code::output_unwritable, "responses " + path + " cannot be written: " + host::reason(error));
     }
-    if (write_whole(path, {bytes.data(), bytes.size()})) return;
+    if (host::write_file_atomically(path, {bytes.data(), bytes.size()})) return;
     throw Error(Code::output_unwritable, "responses " + path + " cannot be written");
 }
 
-std::vector<c10::IValue> flattened(const c10::IValue& value) {
+std::vector<c10::IValue> flatten(const c10::IValue& value) {
     if (value.isTensor() && !value.toTensor().defined()) return {c10::IValue()};
     if (value.isTensor() || value.isNone() || value.isInt() || value.isDouble() || value.isBool() || value.isString())
         return {value};
@@ -121,13 +120,13 @@ std::vector<c10::IValue> flattened(const c10::IValue& value) {
                                  "lists of them");
     std::vector<c10::IValue> all;
     for (const c10::IValue& element : value.isTuple() ? value.toTupleRef().elements().vec() : value.toListRef().vec()) {
-        const std::vector<c10::IValue> found = flattened(element);
+        const std::vector<c10::IValue> found = flatten(element);
         all.insert(all.end(), found.begin(), found.end());
     }
     return all;
 }
 
-c10::IValue writable(const c10::IValue& value) {
+c10::IValue encoded(const c10::IValue& value) {
     if (!value.isTensor()) return value;
     // Conjugation and negation that is yet to be done would be saved with a type that torch.load(weights_only=True)
     // refuses.
@@ -136,7 +135,7 @@ c10::IValue writable(const c10::IValue& value) {
         throw std::runtime_error("the model returned a tensor of type " + tensor.toString() +
                                  ", which cannot be written: let it return a strided one with memory");
     if (is_known_to_archives(tensor.scalar_type())) return tensor;
-    return tuple({bits, name_of(tensor.scalar_type()), tensor.view(integer_of_size(tensor.itemsize()))});
+    return tuple({bits, host::dtype_name(tensor.scalar_type()), tensor.view(integer_of_size(tensor.itemsize()))});
 }
 
-}  // namespace opwright::host
+}  // namespace opwright::probe

@@ -1,7 +1,7 @@
-// The two files through which another process asks and is answered: both are torch.save's archives.
+// The two files through which another process uses the probe, requests and responses: archives of torch.save.
 //
-// Of tensors whose dtype these archives do not know (uint16, float8 and others) the bits travel: in the tensor's place
-// there is a tuple of a marker, the dtype's name in Python, and the same memory as integers.
+// A tensor whose dtype these archives do not support (uint16, float8 and others) is replaced by a tuple: a marker, the
+// dtype's name in Python, and the same memory as integers.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace opwright::host {
+namespace opwright::probe {
 
 using Arguments = std::vector<c10::IValue>;
 
@@ -22,13 +22,14 @@ struct Response {
 // The positional arguments of each call. Throws Error.
 std::vector<Arguments> read_requests(const std::string& path);
 
-// Throws Error; `path` is written whole or not at all.
+// Writes `path` completely or not at all. Throws Error.
 void write_responses(const std::vector<Response>& responses, const std::string& path);
 
-// Values one by one: what tuples and lists hold takes their place. Throws std::runtime_error for other containers.
-std::vector<c10::IValue> flattened(const c10::IValue& value);
+// The values in tuples and lists, one after the other. Throws std::runtime_error for other containers.
+std::vector<c10::IValue> flatten(const c10::IValue& value);
 
-// A response's value as it can be written. Throws std::runtime_error for tensors that are more than strided memory.
-c10::IValue writable(const c10::IValue& value);
+// A response's value in the form in which it is written. Throws std::runtime_error for a tensor that is not strided
+// memory.
+c10::IValue encoded(const c10::IValue& value);
 
-}  // namespace opwright::host
+}  // namespace opwright::probe

@@ -5,12 +5,12 @@
 
 #include "exchange.h"
 
-namespace opwright::host {
+namespace opwright::probe {
 
 std::vector<c10::IValue> gradients(const std::vector<c10::IValue>& outputs, const std::vector<c10::IValue>& arguments) {
     std::vector<at::Tensor> inputs;
     for (const c10::IValue& argument : arguments)
-        for (const c10::IValue& value : flattened(argument))
+        for (const c10::IValue& value : flatten(argument))
             if (value.isTensor() && value.toTensor().requires_grad()) inputs.push_back(value.toTensor());
     std::vector<at::Tensor> differentiable, ramps;
     for (const c10::IValue& output : outputs) {
@@ -27,4 +27,4 @@ std::vector<c10::IValue> gradients(const std::vector<c10::IValue>& outputs, cons
     return found;
 }
 
-}  // namespace opwright::host
+}  // namespace opwright::probe

@@ -1,8 +1,7 @@
-// Runs one saved model, custom operators included, in a process without Python.
+// The probe: runs one saved model, with its custom operators, in a process without Python.
 //
-// It is asked through a file of requests and answers with a file of responses. A request that raises is a response
-// like any other; what keeps this program from running the requests at all is one line on standard error and an exit
-// code of its own.
+// It reads a file of requests and writes a file of responses. A request that raises an error gets a response like any
+// other. Anything that keeps the probe from running the requests is one line on standard error and an exit code.
 #include <ATen/core/ivalue.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -24,7 +23,9 @@
 #include "gradients.h"
 #include "opwright/host/error.h"
 
-namespace opwright::host {
+const char* const opwright::host::program_name = "probe";
+
+namespace opwright::probe {
 namespace {
 
 constexpr const char* usage = "usage: probe [--library FILE.so]... [--backward] MODEL.pt|MODEL.pt2 REQUESTS RESPONSES";
@@ -41,7 +42,7 @@ Options parse(int argc, char** argv) {
                                    {"help", no_argument, nullptr, 'h'},
                                    {}};
     Options options;
-    opterr = 0;  // one line is ours to print
+    opterr = 0;  // getopt prints nothing: the error is one line of the probe
     for (int letter; (letter = getopt_long(argc, argv, "h", known, nullptr)) != -1;) {
         if (letter == 'l') {
             options.libraries.emplace_back(optarg);
@@ -61,17 +62,17 @@ Options parse(int argc, char** argv) {
     return options;
 }
 
-std::unique_ptr<SavedModel> load_model(const std::string& path, bool backward) {
-    must_be_a_file("model", path);
-    if (std::filesystem::path(path).extension() != ".pt2") return load_torchscript(path);
+std::unique_ptr<host::SavedModel> load_model(const std::string& path, bool backward) {
+    host::require_file("model", path);
+    if (std::filesystem::path(path).extension() != ".pt2") return host::load_torchscript(path);
     if (backward)
         throw Error(Code::usage, "model " + path +
                                      " is compiled, and holds no gradients: leave --backward out, or "
                                      "save the model as TorchScript");
-    return load_package(path);
+    return host::load_package(path);
 }
 
-// Until then, a kernel of a GPU may be running, and what it does wrong is not seen.
+// Until a GPU's kernel has finished, its errors are not seen and its time is not counted.
 void wait_for(const std::vector<c10::IValue>& outputs) {
     for (const c10::IValue& output : outputs) {
         if (!output.isTensor() || output.toTensor().is_cpu() || output.toTensor().is_meta()) continue;
@@ -90,56 +91,56 @@ double median(std::vector<double> times) {
     return (times[times.size() / 2] + times[(times.size() - 1) / 2]) / 2;
 }
 
-Response answer(SavedModel& model, const Arguments& arguments, bool backward, std::vector<double>& times) {
+Response answer(host::SavedModel& model, const Arguments& arguments, bool backward, std::vector<double>& times) {
     try {
         const auto start = std::chrono::steady_clock::now();
-        Response response{flattened(model.run(arguments)), {}, ""};
+        Response response{flatten(model.run(arguments)), {}, ""};
         wait_for(response.outputs);
         times.push_back(seconds_since(start));
         if (backward) response.gradients = gradients(response.outputs, arguments);
         wait_for(response.gradients);
         for (std::vector<c10::IValue>* values : {&response.outputs, &response.gradients})
-            std::transform(values->begin(), values->end(), values->begin(), writable);
+            std::transform(values->begin(), values->end(), values->begin(), encoded);
         return response;
     } catch (...) {
-        return {{}, {}, reason_of_current()};
+        return {{}, {}, host::current_exception_reason()};
     }
 }
 
 void run(const Options& options) {
-    linked_libraries_must_have_registered();
-    for (const std::string& path : options.libraries) open_library(path);
+    host::require_linked_libraries_registered();
+    for (const std::string& path : options.libraries) host::open_library(path);
     const std::vector<Arguments> requests = read_requests(options.requests);
     const auto start = std::chrono::steady_clock::now();
-    const std::unique_ptr<SavedModel> model = load_model(options.model, options.backward);
+    const std::unique_ptr<host::SavedModel> model = load_model(options.model, options.backward);
     const double load_seconds = seconds_since(start);
     c10::AutoGradMode with_gradients(options.backward);
     std::vector<double> times;
     std::vector<Response> responses;
     for (const Arguments& arguments : requests) {
-        // Flushed, so that whoever reads it knows which request this program did not survive.
+        // Flushed, so that a reader knows which request was running if this process crashes.
         std::cout << "request " << responses.size() << std::endl;
         responses.push_back(answer(*model, arguments, options.backward, times));
     }
     std::cout << "answered" << std::endl;
     write_responses(responses, options.responses);
-    std::cout << "{\"python_mapped\": " << std::boolalpha << python_is_mapped()
+    std::cout << "{\"python_mapped\": " << std::boolalpha << host::python_is_mapped()
               << ", \"load_seconds\": " << load_seconds << ", \"median_run_seconds\": " << median(times) << "}"
               << std::endl;
 }
 
 }  // namespace
-}  // namespace opwright::host
+}  // namespace opwright::probe
 
 int main(int argc, char** argv) {
     try {
-        opwright::host::run(opwright::host::parse(argc, argv));
+        opwright::probe::run(opwright::probe::parse(argc, argv));
         return EXIT_SUCCESS;
     } catch (const opwright::Error& error) {
         opwright::host::print_failure(error.what());
         return static_cast<int>(error.code());
     } catch (...) {
-        opwright::host::print_failure(opwright::host::reason_of_current());
+        opwright::host::print_failure(opwright::host::current_exception_reason());
         return static_cast<int>(opwright::Code::internal);
     }
 }

@@ -57,7 +57,7 @@ def report() -> Report:
         "nothing <much>",
         (
             Row("reference", "timed", timing(3)),
-            Row("compiled", "left out", reason="it cannot be compiled: Unsupported: a jump"),
+            Row("compiled", "skipped", reason="it cannot be compiled: Unsupported: a jump"),
             Row("native", "wrong", reason="float32 (8,), at [0]: 3.0; 8 of 8 elements differ, expected at [0]: 2.0"),
             Row("floor", "timed", timing(1)),
         ),

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
@@ -9,9 +12,12 @@ import pytest
 
 from opwright.bencher.report.digest import groups
 from opwright.bencher.report.html import page
-from opwright.bencher.report.plots import picture
+from opwright.bencher.report.plots import plot
+from opwright.errors import ToolchainError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from opwright.bencher.result import Report
 
 
@@ -24,7 +30,7 @@ VOID = {"meta", "link", "wbr", "br"}
 
 
 class Outline(HTMLParser):
-    """What a page holds: identifiers, what refers to something, texts by element; refuses bad nesting."""
+    """The identifiers, the references and the texts of a page by element; rejects bad nesting."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -36,10 +42,10 @@ class Outline(HTMLParser):
         assert self._open == []
 
     def handle_startendtag(self, _: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._look(attrs)
+        self._collect(attrs)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._look(attrs)
+        self._collect(attrs)
         if tag not in VOID:
             self._open.append(tag)
             self.texts.setdefault(tag, []).append("")
@@ -51,7 +57,7 @@ class Outline(HTMLParser):
         for tag in self._open:
             self.texts[tag][-1] += data
 
-    def _look(self, attrs: list[tuple[str, str | None]]) -> None:
+    def _collect(self, attrs: list[tuple[str, str | None]]) -> None:
         for name, value in attrs:
             if name == "id":
                 self.identifiers.append(value or "")
@@ -60,7 +66,7 @@ class Outline(HTMLParser):
             self.references += re.findall(r"url\(([^)]*)\)", value or "")
 
 
-def test_the_page_holds_its_pictures_and_refers_to_nothing_outside(text: str) -> None:
+def test_the_page_contains_its_plots_and_refers_to_nothing_outside(text: str) -> None:
     outline = Outline(text)
     assert len(outline.texts["svg"]) == 2
     inside = {f"#{identifier}" for identifier in outline.identifiers}
@@ -70,17 +76,17 @@ def test_the_page_holds_its_pictures_and_refers_to_nothing_outside(text: str) ->
     assert "<script" not in text
 
 
-def test_the_pictures_have_the_colours_of_the_page(report: Report, text: str) -> None:
-    drawn = picture(groups(report)[0], "one")
+def test_the_plots_use_the_colours_of_the_page(report: Report, text: str) -> None:
+    drawn = plot(groups(report)[0], "one")
     for name in ("ink", "soft", "line", "reference", "compiled", "native", "floor"):
         assert f"var(--{name})" in drawn
         assert f"--{name}:" in text
     assert "#0102" not in drawn
 
 
-def test_a_picture_has_a_panel_for_each_direction_and_its_ratios(report: Report) -> None:
+def test_a_plot_has_a_panel_for_each_direction_and_its_ratios(report: Report) -> None:
     everything, one = (
-        picture(dataclasses.replace(groups(report)[0], cells=cells), "one")
+        plot(dataclasses.replace(groups(report)[0], cells=cells), "one")
         for cells in (report.cells[:8], report.cells[:1])
     )
     assert len(re.findall(r'id="one-axes_\d+"', everything)) == 8
@@ -89,9 +95,9 @@ def test_a_picture_has_a_panel_for_each_direction_and_its_ratios(report: Report)
         assert f"<!-- {direction} -->" in everything
 
 
-def test_the_same_report_is_drawn_in_the_same_way(report: Report) -> None:
+def test_the_same_report_gives_the_same_plot(report: Report) -> None:
     group = groups(report)[0]
-    assert picture(group, "one") == picture(group, "one")
+    assert plot(group, "one") == plot(group, "one")
 
 
 def test_the_table_has_every_figure(text: str) -> None:
@@ -100,32 +106,81 @@ def test_the_table_has_every_figure(text: str) -> None:
     for words in ("16 x 32", "1024 x 1024", "10.0 µs", "9.00 ms", "0.250", "±5 %", "4.00 KiB"):
         assert words in scale
     assert "wrong" in bent
-    assert "left out" in bent
+    assert "skipped" in bent
     assert 'title="quartiles 9.50 µs and 10.5 µs, 4 rounds of 5 calls"' in text
 
 
-def test_the_head_says_what_it_was_made_with(text: str) -> None:
+def test_the_header_shows_the_machine_and_the_options(text: str) -> None:
     assert "<title>mine: failed (opwright bench)</title>" in text
-    assert "34 rows timed in 9 cells, 1 wrong, 1 left out" in text
+    assert "34 rows timed in 9 cells, 1 wrong, 1 skipped" in text
     for name, fact in (
         ("machine", "A Processor, 8 CPUs, 16 GiB, Python 3.11.7"),
         ("GPU", "A GPU, compute capability 9.0, 128 GiB; driver 580.65"),
-        ("rounds end at", "4 rounds"),
+        ("stopping rule", "4 rounds"),
         ("seed", "7"),
     ):
         assert f"<dt>{name}</dt><dd>{fact}</dd>" in text
 
 
-def test_nothing_that_an_author_writes_is_taken_for_the_page(text: str) -> None:
+def test_text_from_op_py_is_escaped(text: str) -> None:
     assert "&lt;b&gt;8&lt;/b&gt; --&gt; [red]8[/]" in text
     assert "<b>8" not in text
     assert "nothing &lt;much&gt;" in text
 
 
-def test_reasons_and_notes_are_there(text: str) -> None:
+def test_the_page_shows_reasons_and_notes(text: str) -> None:
     assert "it cannot be compiled: Unsupported: a jump" in text
     assert "<code>bent</code> has no sweep" in text
 
 
-def test_a_report_without_times_has_no_pictures(report: Report) -> None:
+def test_a_report_without_times_has_no_plots(report: Report) -> None:
     assert "<svg" not in page(dataclasses.replace(report, cells=()))
+
+
+# The program `opwright` on a machine without matplotlib.
+WITHOUT_MATPLOTLIB = """
+import sys
+sys.modules["matplotlib"] = None
+from opwright.cli import main
+main()
+"""
+LIBRARY = """
+import opwright
+from torch import Tensor
+
+library = opwright.Library("doubled")
+
+@library.op
+def double(x: Tensor) -> Tensor:
+    return x * 2
+
+@double.samples
+def _(make):
+    yield (make.randn(8),)
+"""
+
+
+def bench_without_matplotlib(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_MATPLOTLIB, "bench", *map(str, arguments)],
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_without_matplotlib_a_page_is_refused_before_the_bench_starts(tmp_path: Path) -> None:
+    # The folder does not exist, which the bench itself would report.
+    ended = bench_without_matplotlib(tmp_path / "none", "--html", tmp_path / "page.html")
+    assert ended.returncode == ToolchainError.exit_code, ended.stderr
+    assert "the page of a bench has plots, which need matplotlib, and it cannot be imported" in ended.stderr
+    assert 'install it with pip install "opwright[plots]", or leave --html out' in ended.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_without_matplotlib_a_bench_without_a_page_runs(tmp_path: Path) -> None:
+    (tmp_path / "op.py").write_text(LIBRARY)
+    ended = bench_without_matplotlib(tmp_path, "--no-compile", "--rounds", "2", "--direction", "forward")
+    assert ended.returncode == 0, ended.stderr
+    assert "doubled: 3 rows timed in 1 cell" in ended.stdout

@@ -17,7 +17,7 @@ def console(*, terminal: bool) -> tuple[Console, io.StringIO]:
     return Console(file=stream, width=120, force_terminal=terminal, force_interactive=terminal), stream
 
 
-def told(progress: BenchProgress, report: Report) -> None:
+def play(progress: BenchProgress, report: Report) -> None:
     with progress:
         progress.start(2)
         for cell in report.cells[-2:]:
@@ -27,24 +27,24 @@ def told(progress: BenchProgress, report: Report) -> None:
             progress.end_size()
 
 
-def test_a_terminal_shows_the_cell_that_is_timed_and_how_many_sizes_are_done(report: Report) -> None:
+def test_a_terminal_shows_the_current_cell_and_the_number_of_finished_sizes(report: Report) -> None:
     shown, stream = console(terminal=True)
-    told(BenchProgress("mine", shown), report)
+    play(BenchProgress("mine", shown), report)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
     assert "mine  mine::scale, 1024 x 1024: both" in text
     assert re.search(r"\[red\]8\[/\]: forward .* 1/2 ", text)
     assert " 2/2 " in text
 
 
-def test_elsewhere_nothing_is_printed(report: Report) -> None:
+def test_without_a_terminal_nothing_is_printed(report: Report) -> None:
     shown, stream = console(terminal=False)
-    told(BenchProgress("mine", shown), report)
+    play(BenchProgress("mine", shown), report)
     assert stream.getvalue() == ""
 
 
-def test_verbose_is_a_line_for_each_cell(report: Report) -> None:
+def test_verbose_prints_a_line_for_each_cell(report: Report) -> None:
     shown, stream = console(terminal=False)
-    told(BenchProgress("mine", shown, verbose=True), report)
+    play(BenchProgress("mine", shown, verbose=True), report)
     first, second = stream.getvalue().splitlines()
     assert first == (
         "mine::scale on cpu, 2 threads, 1024 x 1024, both: reference 9.00 ms ±5 %; compiled 7.20 ms ±5 %; "

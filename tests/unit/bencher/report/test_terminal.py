@@ -23,14 +23,14 @@ def shown(report: Report, width: int = 100, *, terminal: bool = False, encoding:
     return re.sub(r"\x1b\[[0-9;]*m", "", raw.getvalue().decode(encoding))
 
 
-def test_the_machine_stands_above_the_times(report: Report) -> None:
+def test_the_machine_is_printed_above_the_times(report: Report) -> None:
     assert shown(report).splitlines()[:7] == [
         "mine · ops/mine",
         "machine: A Processor, 8 CPUs, 16 GiB, Python 3.11.7",
         "instruction sets: avx2, avx512f",
         "GPU: A GPU, compute capability 9.0, 128 GiB; driver 580.65",
         "PyTorch: 2.13.0 (CUDA 13.0 build), AVX512 kernels",
-        "computes with: MKL 2024.2",
+        "math libraries: MKL 2024.2",
         "date: 2026-11-21",
     ]
 
@@ -50,26 +50,26 @@ def test_a_table_has_a_line_for_each_size_and_direction(report: Report) -> None:
     ]
 
 
-def test_a_narrow_terminal_leaves_the_spreads_out(report: Report) -> None:
+def test_a_narrow_terminal_shows_no_spreads(report: Report) -> None:
     wide, narrow = (shown(report, width, terminal=True).split("\n\n")[1] for width in (120, 90))
     assert "±5 %" in wide
     assert "±5 %" not in narrow
     assert "16 x 32      forward    10.0 µs    8.00 µs 0.800  2.50 µs 0.250  1.00 µs 0.100" in narrow
 
 
-def test_what_is_wrong_has_no_time_and_its_reason_stands_below(report: Report) -> None:
+def test_a_wrong_row_has_no_time_and_its_reason_is_printed_below(report: Report) -> None:
     text = shown(report)
     (line,) = [line for line in text.splitlines() if "WRONG" in line]
-    assert " ".join(line.split("forward")[1].split()) == "3.00 µs ±5 % left out WRONG 1.00 µs ±5 % 0.333"
+    assert " ".join(line.split("forward")[1].split()) == "3.00 µs ±5 % skipped WRONG 1.00 µs ±5 % 0.333"
     where = "native of bent on cpu, 2 threads, float32: <b>8</b> --> [red]8[/] forward"
     assert f"wrong\n  - {where}: float32 (8,), at [0]: 3.0" in text
-    assert "left out\n  - compiled of bent on cpu, 2 threads, float32: " in text
+    assert "skipped\n  - compiled of bent on cpu, 2 threads, float32: " in text
     assert "it cannot be compiled: Unsupported: a jump" in text
     assert "notes\n  - `bent` has no sweep\n" in text
 
 
 def test_the_last_line_is_the_verdict(report: Report) -> None:
-    assert shown(report).splitlines()[-1] == ("mine: 34 rows timed in 9 cells, 1 wrong, 1 left out · 34 s · 4 rounds")
+    assert shown(report).splitlines()[-1] == ("mine: 34 rows timed in 9 cells, 1 wrong, 1 skipped · 34 s · 4 rounds")
     assert outcome(report) == "failed"
     right = dataclasses.replace(report, cells=report.cells[:1])
     assert (outcome(right), tally(right)) == ("timed", "4 rows timed in 1 cell")
@@ -79,7 +79,7 @@ def test_the_last_line_is_the_verdict(report: Report) -> None:
 
 @pytest.mark.parametrize("width", [20, 60, 80, 200])
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-def test_every_terminal_can_show_it(report: Report, width: int, encoding: str) -> None:
+def test_the_report_is_printed_in_every_width_and_encoding(report: Report, width: int, encoding: str) -> None:
     text = shown(report, width, terminal=True, encoding=encoding)
     assert "1024 x 1024" in text
     assert ("10.0 us" if encoding == "ascii" else "10.0 µs") in text

@@ -84,7 +84,7 @@ def test_a_fault_is_one_card_with_all_its_places(report: Report) -> None:
         assert f"x transposed, in {runtime}" in first
     assert Kind.STRIDES.diagnosis.fix in first
     assert "a wrong dtype is read as another" in second
-    assert report.cells[0].failures[0].call in outline.texts["code"]
+    assert report.cells[0].failures[0].repro in outline.texts["code"]
 
 
 def test_nothing_is_cut(report_of: Callable[..., Report]) -> None:

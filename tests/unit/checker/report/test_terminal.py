@@ -64,7 +64,7 @@ def test_a_fault_says_what_was_called_what_came_out_and_how_to_fix_it(report_of:
     assert shown(report_of(failure)).split("\n\n")[2] == (
         "FAIL  scale in eager: the storage offset is ignored (ignored-offset)\n"
         "  case          x with an offset\n"
-        "  this shows it:\n"
+        "  repro:\n"
         "x = torch.ones(4)[1:]\n"
         "f(x)\n"
         "  got           1\n"
@@ -91,14 +91,14 @@ def test_two_runtimes_that_object_with_different_words_are_two_faults(report_of:
         for runtime, words in (("export", "no schema"), ("aoti", "no compiler"), ("host-aoti", "no schema"))
     ]
     text = shown(dataclasses.replace(report_of(), cells=tuple(cells)))
-    assert text.count("the runtime does not take the operator") == 2
+    assert text.count("the runtime does not accept the operator") == 2
     assert "no compiler" in text
     assert "also in: host-aoti" in text
 
 
 def test_the_call_can_be_pasted_whatever_the_width(report_of: Callable[..., Report]) -> None:
     call = "if True:\n    f(" + ", ".join(f"factor_{number}={number}.0" for number in range(40)) + ")"
-    text = plain(shown(report_of(Failure(Kind.CRASH, call=call)), 40, terminal=True))
+    text = plain(shown(report_of(Failure(Kind.CRASH, repro=call)), 40, terminal=True))
     assert f"\n{call}\n" in text
 
 
@@ -113,10 +113,10 @@ def test_sentences_are_broken_on_a_terminal_and_stay_whole_elsewhere(report: Rep
 def test_a_long_detail_loses_its_middle_and_says_where_it_is(report_of: Callable[..., Report]) -> None:
     detail = "\n".join(f"frame {number}" for number in range(50))
     text = shown(report_of(Failure(Kind.SANITIZER, got="x" * 5000, detail=detail)))
-    assert "frame 13\n                [32 lines are left out here; --json and --html have them]\n" in text
+    assert "frame 13\n                [32 lines omitted; see --json or --html]\n" in text
     assert "frame 46" in text
     assert "frame 30" not in text
-    assert "x [4000 more characters; --json and --html have them]" in text
+    assert "x [4000 more characters; see --json or --html]" in text
 
 
 def test_reasons_are_said_once_for_all_cells_that_share_them(report: Report) -> None:
@@ -125,7 +125,7 @@ def test_reasons_are_said_once_for_all_cells_that_share_them(report: Report) -> 
     assert "not run\n  - host-linked, host-script: no C++ compiler\n" in text
     assert (
         "notes\n  - export of scale: dynamic shapes were left out\n"
-        "  - scale: refused variations of its samples with an error, as it may: 12 of 40 in export\n"
+        "  - scale: rejected varied inputs with an error (allowed): 12 of 40 in export\n"
     ) in text
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opwright.checker import repeated_calls
+from opwright.checker.behavior import leaks
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Recorder
 from opwright.checker.runtimes import autograd, eager
@@ -26,7 +26,7 @@ RIGHT = "@library.op\ndef f(x: Tensor) -> Tensor:\n    return x * x.sin()\n"
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeated_calls, "_SECONDS", 0.1)
+    monkeypatch.setattr(leaks, "_SECONDS", 0.1)
 
 
 def cell(subject: Subject, runtime: Any, *died_of: str) -> Cell:
@@ -70,7 +70,7 @@ def test_a_case_of_which_a_process_died_is_left_out_and_the_others_are_not(make_
 
 
 def test_why_there_is_no_large_call_is_noted(make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opwright.checker.large.bytes_free", lambda device: 0)
+    monkeypatch.setattr("opwright.checker.cases.large.bytes_free", lambda device: 0)
     noted = cell(make_subject(RIGHT + SAMPLES, quick=True, large=True), eager)
     assert noted.status == "passed"
     assert noted.reason.startswith(
@@ -106,6 +106,17 @@ def test_autograd_names_what_it_finds(make_subject: MakeSubject, text: str, kind
     assert failure.got.startswith(got)
 
 
+def test_gradients_that_round_anew_in_each_call_are_right(make_subject: MakeSubject) -> None:
+    text = """
+calls = []
+@library.op
+def f(x: Tensor) -> Tensor:
+    calls.append(1)
+    return x * (1 + (0.0 if x.dtype == torch.float64 else 0.001 * (1 + len(calls) % 2)))
+"""
+    assert cell(make_subject(text + SAMPLES, quick=True), autograd).failures == ()
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -135,5 +146,5 @@ def test_a_reference_that_autograd_cannot_follow_is_a_fault_where_the_gradient_i
 def test_growth_of_memory_that_nobody_can_see_is_noted(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repeated_calls, "bytes_in_use", lambda: None)
+    monkeypatch.setattr(leaks, "bytes_in_use", lambda: None)
     assert "growth of memory was not looked at" in cell(make_subject(RIGHT + SAMPLES, quick=True), eager).reason

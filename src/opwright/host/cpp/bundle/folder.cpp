@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "bundle/digest.h"
+#include "bundle/limits.h"
 #include "opwright/host/error.h"
 
 namespace opwright::host {
@@ -16,7 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* manifest_name = "manifest.json";
 constexpr const char* digest_name = "manifest.sha256";
-constexpr uintmax_t longest_manifest = 4 << 20;
 
 std::string in_bundle(const fs::path& folder, const std::string& name) {
     return name + " of the bundle " + folder.string();
@@ -40,7 +40,7 @@ std::string read_small(const fs::path& folder, const std::string& name) {
         throw Error(code, in_bundle(folder, name) + " is not there; expected a folder that `opwright ship` wrote");
     }
     std::error_code error;
-    if (fs::file_size(path, error) > longest_manifest || error)
+    if (fs::file_size(path, error) > limits::manifest_bytes || error)
         throw Error(Code::manifest_invalid, in_bundle(folder, name) + " is larger than 4 MiB");
     std::ifstream file(path, std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -116,8 +116,8 @@ void check_files(const fs::path& folder, const Manifest& manifest, Part part) {
         throw Error(Code::file_missing, "the bundle " + folder.string() + " cannot be read: " + error.code().message());
     }
     for (const auto& [name, file] : manifest.files) {
-        const bool is_runtime = name.starts_with("runtime/");
-        check_file(folder, name, file, part == Part::all || is_runtime == (part == Part::runtime));
+        const bool is_host = name.starts_with("host/");
+        check_file(folder, name, file, part == Part::all || is_host == (part == Part::host));
     }
 }
 

@@ -27,6 +27,16 @@ std::string shortened(const std::string& text, size_t longest = longest_quote) {
     return text.size() > longest ? text.substr(0, longest - 3) + "..." : text;
 }
 
+// U+0000 to U+001F and U+007F to U+009F; the latter are two bytes in UTF-8, but for the first.
+bool has_controls(std::string_view text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+        const auto letter = static_cast<unsigned char>(text[i]);
+        const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : ' ');
+        if (letter < 32 || letter == 127 || (letter == 0xc2 && next >= 0x80 && next < 0xa0)) return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text) {
@@ -106,9 +116,7 @@ std::string Value::text(size_t longest) const {
     const std::string expected = "text of 1 to " + std::to_string(longest) + " bytes without control characters";
     if (!json_.is_string()) refuse(expected);
     const auto& value = json_.get_ref<const std::string&>();
-    const bool controls =
-        std::any_of(value.begin(), value.end(), [](unsigned char letter) { return letter < 32 || letter == 127; });
-    if (value.empty() || value.size() > longest || controls) refuse(expected);
+    if (value.empty() || value.size() > longest || has_controls(value)) refuse(expected);
     return value;
 }
 

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "bundle/limits.h"
+
 namespace opwright::host {
 
 // Parses `text`; what comes twice, nests too deep or is no JSON is refused. Throws Error with `manifest_invalid`.
@@ -29,10 +31,10 @@ class Value {
     double number() const;
     double any_number() const;
     // Of 1 to `longest` bytes, without control characters.
-    std::string text(size_t longest = 255) const;
+    std::string text(size_t longest = limits::text_bytes) const;
     // One of `known`.
     std::string one_of(std::initializer_list<const char*> known) const;
-    std::vector<Value> list(size_t longest = 4096) const;
+    std::vector<Value> list(size_t longest = limits::list_length) const;
     // Keys and their values.
     std::vector<std::pair<std::string, Value>> entries() const;
     bool is_object() const;

@@ -6,13 +6,11 @@
 #include <string>
 
 #include "bundle/json.h"
+#include "bundle/limits.h"
 #include "opwright/host/error.h"
 
 namespace opwright::host {
 namespace {
-
-// An operator's schema with many arguments is longer than a name.
-constexpr size_t longest_schema = 65536;
 
 bool is_plain(char letter) {
     const auto is_in = [letter](char first, char last) { return first <= letter && letter <= last; };
@@ -55,11 +53,13 @@ Releases releases(const Value& value) {
     return found;
 }
 
+Dimension fixed_dimension(const Value& value) {
+    const int64_t size = value.integer(0);
+    return {size, size};
+}
+
 Dimension dimension(const Value& value) {
-    if (!value.is_object()) {
-        const int64_t size = value.integer(0);
-        return {size, size};
-    }
+    if (!value.is_object()) return fixed_dimension(value);
     value.has_keys({"min", "max"});
     Dimension found{value.at("min").integer(0), std::nullopt};
     if (!value.at("max").is_null()) found.max = value.at("max").integer(found.min);
@@ -78,8 +78,8 @@ ImageRecipe image_recipe(const Value& value) {
     if (crop.size() != 2) value.at("crop").refuse("a height and a width");
     ImageRecipe recipe{value.at("resize").integer(1), crop[0].integer(1), crop[1].integer(1), three(value.at("mean")),
                        three(value.at("std"))};
-    if (std::max(recipe.crop_height, recipe.crop_width) > recipe.resize || recipe.resize > 65536)
-        value.refuse("a crop that is no larger than resize, which is at most 65536");
+    if (std::max(recipe.crop_height, recipe.crop_width) > recipe.resize || recipe.resize > limits::resize)
+        value.refuse("a crop that is no larger than resize, which is at most " + std::to_string(limits::resize));
     if (std::count(recipe.std.begin(), recipe.std.end(), 0.0)) value.at("std").refuse("three numbers that are not 0");
     return recipe;
 }
@@ -90,7 +90,7 @@ Manifest::Library library(const Value& value) {
     for (const Value& name : value.at("namespaces").list()) found.namespaces.push_back(name.text());
     for (const Value& entry : value.at("operators").list()) {
         entry.has_keys({"schema", "called"});
-        found.operators.push_back({entry.at("schema").text(longest_schema), entry.at("called").boolean()});
+        found.operators.push_back({entry.at("schema").text(limits::schema_bytes), entry.at("called").boolean()});
     }
     return found;
 }
@@ -98,27 +98,27 @@ Manifest::Library library(const Value& value) {
 Manifest::Input input(const Value& value) {
     value.has_keys({"name", "dtype", "dims", "image"});
     Manifest::Input found{value.at("name").text(), value.at("dtype").text(), {}, std::nullopt};
-    for (const Value& dim : value.at("dims").list(64)) found.dims.push_back(dimension(dim));
+    for (const Value& dim : value.at("dims").list(limits::rank)) found.dims.push_back(dimension(dim));
     if (!value.at("image").is_null()) found.image = image_recipe(value.at("image"));
     return found;
 }
 
-Manifest::Place place(const Value& value, const std::vector<Manifest::Input>& inputs) {
-    value.has_keys({"input", "dimension"});
+Manifest::InputDim input_dim(const Value& value, const std::vector<Manifest::Input>& inputs) {
+    value.has_keys({"input", "dim"});
     const std::string name = value.at("input").text();
     const auto input =
         std::find_if(inputs.begin(), inputs.end(), [&name](const auto& one) { return one.name == name; });
     if (input == inputs.end()) value.at("input").refuse("the name of an input");
-    const auto dimension = static_cast<size_t>(value.at("dimension").integer(0));
-    if (dimension >= input->dims.size()) value.at("dimension").refuse("a dimension of that input");
-    return {static_cast<size_t>(input - inputs.begin()), dimension};
+    const auto dim = static_cast<size_t>(value.at("dim").integer(0));
+    if (dim >= input->dims.size()) value.at("dim").refuse("a dimension of that input");
+    return {static_cast<size_t>(input - inputs.begin()), dim};
 }
 
 Manifest::Output output(const Value& value) {
     value.has_keys({"name", "dtype", "dims"});
     Manifest::Output found{value.at("name").text(), value.at("dtype").text(), {}};
-    for (const Value& dim : value.at("dims").list(64))
-        found.dims.push_back(dim.is_null() ? std::nullopt : std::optional(dimension(dim)));
+    for (const Value& dim : value.at("dims").list(limits::rank))
+        found.dims.push_back(dim.is_null() ? std::nullopt : std::optional(fixed_dimension(dim)));
     return found;
 }
 
@@ -132,12 +132,12 @@ Manifest::File file(const Value& value) {
     return {value.at("bytes").integer(0), digest};
 }
 
-void names_differ(const Value& value, const std::vector<std::string>& names) {
+void require_distinct(const Value& value, const std::vector<std::string>& names) {
     if (std::set(names.begin(), names.end()).size() != names.size()) value.refuse("entries of different names");
 }
 
 // What is named elsewhere in the manifest has its digest, or it would never be checked.
-void is_listed(const Manifest& manifest, const std::string& name) {
+void require_listed(const Manifest& manifest, const std::string& name) {
     if (!manifest.files.contains(name))
         throw Error(Code::manifest_invalid, "manifest.json is invalid: " + name +
                                                 " is not in files; expected its "
@@ -150,12 +150,13 @@ Manifest parse_manifest(std::string_view text) {
     const nlohmann::json json = parse_json(text);
     const Value all(json, "it");
     // Before the rest: a later format may have other keys.
-    if (all.is_object() && json.contains("format") && all.at("format").integer(0) != 1)
+    if (all.is_object() && json.contains("format") && all.at("format").integer(0) != limits::format)
         throw Error(Code::format_unknown, "the bundle has the format " + json["format"].dump() +
-                                              ", and this host reads format 1: ship the model again, or take "
+                                              ", and this host reads format " + std::to_string(limits::format) +
+                                              ": ship the model again, or take "
                                               "the host of the opwright that shipped it");
-    all.has_keys({"format", "opwright", "model", "torch", "device", "cpu", "cuda", "libraries", "inputs", "tied",
-                  "outputs", "tolerance", "goldens", "runtime", "files"});
+    all.has_keys({"format", "opwright", "model", "torch", "device", "cpu", "cuda", "libraries", "inputs", "equal_dims",
+                  "outputs", "tolerance", "goldens", "host_program", "files"});
     Manifest manifest;
     manifest.opwright = all.at("opwright").text();
     const Value model = all.at("model");
@@ -176,7 +177,7 @@ Manifest parse_manifest(std::string_view text) {
     if (const Value cuda = all.at("cuda"); !cuda.is_null()) {
         cuda.has_keys({"architectures"});
         for (const Value& one : cuda.at("architectures").list())
-            manifest.cuda_architectures.push_back(written(release(one)));
+            manifest.cuda_architectures.push_back(to_string(release(one)));
     }
     std::vector<std::string> names;
     for (const Value& one : all.at("libraries").list()) manifest.libraries.push_back(library(one));
@@ -184,32 +185,36 @@ Manifest parse_manifest(std::string_view text) {
         manifest.inputs.push_back(input(one));
         names.push_back(manifest.inputs.back().name);
     }
-    names_differ(all.at("inputs"), names);
-    for (const Value& group : all.at("tied").list()) {
-        manifest.tied.emplace_back();
-        for (const Value& one : group.list()) manifest.tied.back().push_back(place(one, manifest.inputs));
+    require_distinct(all.at("inputs"), names);
+    for (const Value& group : all.at("equal_dims").list()) {
+        manifest.equal_dims.emplace_back();
+        for (const Value& one : group.list()) manifest.equal_dims.back().push_back(input_dim(one, manifest.inputs));
     }
     names.clear();
     for (const Value& one : all.at("outputs").list()) {
         manifest.outputs.push_back(output(one));
         names.push_back(manifest.outputs.back().name);
     }
-    names_differ(all.at("outputs"), names);
+    require_distinct(all.at("outputs"), names);
     manifest.tolerance = all.at("tolerance").number();
     for (const Value& one : all.at("goldens").list()) manifest.goldens.push_back(path(one));
-    if (!all.at("runtime").is_null()) manifest.runtime = path(all.at("runtime"));
+    if (const Value program = all.at("host_program"); !program.is_null()) {
+        manifest.host_program = path(program);
+        // The launcher checks the digests of host/ alone, and starts this file.
+        if (!manifest.host_program->starts_with("host/")) program.refuse("null, or a file in host/");
+    }
     for (const auto& [name, entry] : all.at("files").entries()) {
         const nlohmann::json key = name;
         manifest.files[path(Value(key, entry.place()))] = file(entry);
     }
-    is_listed(manifest, manifest.model_file);
-    for (const Manifest::Library& one : manifest.libraries) is_listed(manifest, one.file);
-    for (const std::string& name : manifest.goldens) is_listed(manifest, name);
-    if (manifest.runtime) is_listed(manifest, *manifest.runtime);
+    require_listed(manifest, manifest.model_file);
+    for (const Manifest::Library& one : manifest.libraries) require_listed(manifest, one.file);
+    for (const std::string& name : manifest.goldens) require_listed(manifest, name);
+    if (manifest.host_program) require_listed(manifest, *manifest.host_program);
     return manifest;
 }
 
-std::string written(Release release) {
+std::string to_string(Release release) {
     return std::to_string(release.major) + "." + std::to_string(release.minor);
 }
 

@@ -44,9 +44,9 @@ struct Manifest {
         std::optional<ImageRecipe> image;
     };
     // A dimension of an input: both by their numbers.
-    struct Place {
+    struct InputDim {
         size_t input = 0;
-        size_t dimension = 0;
+        size_t dim = 0;
     };
     struct Output {
         std::string name;
@@ -70,17 +70,17 @@ struct Manifest {
     std::vector<std::string> cuda_architectures;
     std::vector<Library> libraries;
     std::vector<Input> inputs;
-    std::vector<std::vector<Place>> tied;
+    std::vector<std::vector<InputDim>> equal_dims;
     std::vector<Output> outputs;
     double tolerance = 0;
     std::vector<std::string> goldens;
-    std::optional<std::string> runtime;
+    std::optional<std::string> host_program;
     std::map<std::string, File> files;
 };
 
 // Throws Error: `manifest_invalid` with the place and what was expected there, `format_unknown`, or `path_outside`.
 Manifest parse_manifest(std::string_view text);
 
-std::string written(Release release);
+std::string to_string(Release release);
 
 }  // namespace opwright::host

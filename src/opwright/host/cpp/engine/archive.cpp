@@ -4,14 +4,13 @@
 
 #include <filesystem>
 #include <fstream>
-#include <vector>
 
 #include "engine/reason.h"
 
 namespace opwright::host {
 
 c10::IValue read_archive(const std::string& what, const std::string& path, Code code) {
-    must_be_a_file(what, path);
+    require_file(what, path);
     std::ifstream file(path, std::ios::binary);
     std::vector<char> bytes(std::filesystem::file_size(path));
     if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
@@ -21,6 +20,10 @@ c10::IValue read_archive(const std::string& what, const std::string& path, Code 
     } catch (const std::exception& error) {
         throw Error(code, what + " " + path + " cannot be read: " + reason(error));
     }
+}
+
+std::vector<char> archive_of(const c10::IValue& value) {
+    return torch::jit::pickle_save(value);
 }
 
 }  // namespace opwright::host

@@ -4,12 +4,17 @@
 #include <ATen/core/ivalue.h>
 
 #include <string>
+#include <vector>
 
 #include "opwright/host/error.h"
 
 namespace opwright::host {
 
-// Throws Error: `file_missing`, or `code` where it is no such archive. `what` says in the message which file it is.
+// Throws Error with `file_missing`, or with `code` if the file is not an archive. `what` names the file's role in the
+// message.
 c10::IValue read_archive(const std::string& what, const std::string& path, Code code);
+
+// The bytes of an archive that torch.load reads. Throws what PyTorch throws for values that it cannot save.
+std::vector<char> archive_of(const c10::IValue& value);
 
 }  // namespace opwright::host

@@ -4,8 +4,8 @@
 
 namespace opwright::host {
 
-std::string name_of(at::ScalarType dtype) {
-    switch (dtype) {  // those whose names in C++ are others
+std::string dtype_name(at::ScalarType dtype) {
+    switch (dtype) {  // those whose C++ names differ
         case at::kByte:
             return "uint8";
         case at::kChar:
@@ -36,10 +36,10 @@ std::string name_of(at::ScalarType dtype) {
     return name;
 }
 
-at::ScalarType dtype_named(const std::string& name) {
+at::ScalarType dtype_from_name(const std::string& name) {
     for (int number = 0; number < static_cast<int>(at::ScalarType::NumOptions); ++number)
         if (const auto dtype = static_cast<at::ScalarType>(number);
-            dtype != at::ScalarType::Undefined && name_of(dtype) == name)
+            dtype != at::ScalarType::Undefined && dtype_name(dtype) == name)
             return dtype;
     return at::ScalarType::Undefined;
 }

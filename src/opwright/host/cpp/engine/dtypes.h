@@ -1,4 +1,4 @@
-// Dtypes by the names that they have in Python.
+// Dtypes by their names in Python.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -8,9 +8,9 @@
 namespace opwright::host {
 
 // `float8_e5m2` for Float8_e5m2.
-std::string name_of(at::ScalarType dtype);
+std::string dtype_name(at::ScalarType dtype);
 
-// Undefined where no dtype is named so.
-at::ScalarType dtype_named(const std::string& name);
+// Undefined if there is no dtype of this name.
+at::ScalarType dtype_from_name(const std::string& name);
 
 }  // namespace opwright::host

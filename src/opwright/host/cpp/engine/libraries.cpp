@@ -1,6 +1,7 @@
 #include "engine/libraries.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,39 +20,43 @@
 namespace opwright::host {
 namespace {
 
-// Keeps back what is printed on standard error. PyTorch and a library each report a refusal in their own way, where
-// this program says it once; what a library that is fine has to say is shown afterwards.
-class Hush {
+// Redirects standard error to memory. PyTorch and a library each report a failed registration in their own way, and the
+// caller reports it once; what a library prints that registers without a problem is shown afterwards.
+class StderrCapture {
   public:
-    Hush() : standard_error_(dup(STDERR_FILENO)), kept_(memfd_create("stderr", MFD_CLOEXEC)) {
-        if (kept_ >= 0) dup2(kept_, STDERR_FILENO);
+    StderrCapture()
+        : standard_error_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)), captured_(memfd_create("stderr", MFD_CLOEXEC)) {
+        // A process without standard error stays without it.
+        if (standard_error_ >= 0 && captured_ >= 0) dup2(captured_, STDERR_FILENO);
     }
-    ~Hush() {
-        dup2(standard_error_, STDERR_FILENO);
+    ~StderrCapture() {
+        restore();
         close(standard_error_);
-        close(kept_);
+        close(captured_);
     }
-    Hush(const Hush&) = delete;
-    Hush& operator=(const Hush&) = delete;
+    StderrCapture(const StderrCapture&) = delete;
+    StderrCapture& operator=(const StderrCapture&) = delete;
 
-    void show() const {
+    void replay() const {
         char buffer[4096];
-        lseek(kept_, 0, SEEK_SET);
-        for (ssize_t size; (size = read(kept_, buffer, sizeof buffer)) > 0;)
+        lseek(captured_, 0, SEEK_SET);
+        for (ssize_t size; (size = read(captured_, buffer, sizeof buffer)) > 0;)
             if (write(standard_error_, buffer, static_cast<size_t>(size)) != size) return;
     }
 
-    // For a process that cannot go on.
-    void lift() const { dup2(standard_error_, STDERR_FILENO); }
+    // Also called before the process exits from within `dlopen`, where no destructor runs.
+    void restore() const {
+        if (standard_error_ >= 0) dup2(standard_error_, STDERR_FILENO);
+    }
 
   private:
     int standard_error_;
-    int kept_;
+    int captured_;
 };
 
-// The loader maps what the header says, and a process that touches what lies beyond the end of the file is over. What
-// is no library at all, the loader itself refuses.
-void must_be_whole(const std::string& path) {
+// The loader maps the segments that the header lists, and a process that touches memory beyond the end of the file is
+// killed. A file that is not ELF is left to the loader, which refuses it.
+void require_complete_elf(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     ElfW(Ehdr) header = {};
     if (!file.read(reinterpret_cast<char*>(&header), sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
@@ -67,15 +72,15 @@ void must_be_whole(const std::string& path) {
     }
 }
 
-// A library built with opwright says here why PyTorch did not take its operators: empty when it did.
-std::string refusal_of(void* library) {
+// Why the library's operators were not registered, as a library built with opwright reports it; empty if they were.
+std::string registration_error(void* library) {
     using LoadError = const char*();
     auto* load_error = reinterpret_cast<LoadError*>(dlsym(library, "opwright_load_error"));
     const char* message = load_error ? load_error() : nullptr;
     return message ? std::string(" was refused: ") + message : "";
 }
 
-// The paths of all shared objects in this process, asked of the loader: /proc need not be there.
+// The paths of all shared objects in this process, from the loader: a container may have no /proc.
 std::vector<std::string> mapped_objects() {
     std::vector<std::string> paths;
     dl_iterate_phdr(
@@ -87,57 +92,58 @@ std::vector<std::string> mapped_objects() {
     return paths;
 }
 
-const Hush* hush_of_opening = nullptr;
-std::string library_being_opened;
+// The library that is being opened, for a `terminate` handler, which has no arguments.
+const StderrCapture* open_capture = nullptr;
+std::string open_path;
 
-// PyTorch's own TORCH_LIBRARY throws where it finds its namespace taken. The exception comes out of dlopen, half way
-// through which there is nothing to go on with.
-[[noreturn]] void refuse_library_being_opened() {
-    hush_of_opening->lift();
-    const std::string why = std::current_exception() ? reason_of_current() : "it ended this program";
-    print_failure("library " + library_being_opened + " was refused: " + why);
+// PyTorch's own TORCH_LIBRARY throws if its namespace is taken. The exception leaves `dlopen` half-way, and the process
+// cannot continue from there.
+[[noreturn]] void exit_from_open() {
+    open_capture->restore();
+    const std::string why = std::current_exception() ? current_exception_reason() : "it called std::terminate";
+    print_failure("library " + open_path + " was refused: " + why);
     std::_Exit(static_cast<int>(Code::library_refused));
 }
 
-// Why the library cannot be used; empty where it can. An exception that nobody caught would end the process before
-// standard error is there again.
-std::string refusal_of_opening(const std::string& path) {
-    // The C library declares dlopen as a function that throws nothing, and compilers rely on it. Through a pointer that
-    // they cannot follow, `catch` works; where the C library itself lets no exception pass, C++ calls `terminate`.
+// Opens the library; returns why it cannot be used, or nothing. An uncaught exception would end the process before
+// standard error is restored.
+std::string open_captured(const std::string& path) {
+    // The C library declares that dlopen does not throw, and compilers rely on it. Through a pointer that they cannot
+    // follow, `catch` works; if the C library itself lets no exception pass, C++ calls `terminate`.
     void* (*volatile open)(const char*, int) = dlopen;
-    const Hush hush;
-    hush_of_opening = &hush;
-    library_being_opened = path;
-    const auto terminate = std::set_terminate(refuse_library_being_opened);
+    const StderrCapture capture;
+    open_capture = &capture;
+    open_path = path;
+    const auto terminate = std::set_terminate(exit_from_open);
     void* library = nullptr;
     try {
-        // Absolute, because dlopen looks up a bare name among the libraries of the system. Global, as a library is that
-        // was linked: what one library defines, the next one may use.
+        // An absolute path, because dlopen looks up a bare name among the libraries of the system. RTLD_GLOBAL, as for
+        // a linked library: the next library may use the symbols of this one.
         library = open(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_GLOBAL);
     } catch (...) {
-        refuse_library_being_opened();
+        exit_from_open();
     }
     std::set_terminate(terminate);
-    std::string refusal = library ? refusal_of(library) : std::string(" does not load: ") + dlerror();
-    if (refusal.empty()) hush.show();
-    return refusal;
+    std::string failure = library ? registration_error(library) : std::string(" does not load: ") + dlerror();
+    if (failure.empty()) capture.replay();
+    return failure;
 }
 
 }  // namespace
 
 void open_library(const std::string& path) {
-    must_be_a_file("library", path);
-    must_be_whole(path);
-    const std::string refusal = refusal_of_opening(path);
-    if (!refusal.empty()) throw Error(Code::library_refused, "library " + path + refusal);
+    require_file("library", path);
+    require_complete_elf(path);
+    const std::string failure = open_captured(path);
+    if (!failure.empty()) throw Error(Code::library_refused, "library " + path + failure);
 }
 
-void linked_libraries_must_have_registered() {
+void require_linked_libraries_registered() {
     for (const std::string& path : mapped_objects()) {
         if (path.empty()) continue;  // the program itself
         void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
-        const std::string refusal = library ? refusal_of(library) : "";
-        if (!refusal.empty()) throw Error(Code::library_refused, "library " + path + refusal);
+        const std::string failure = library ? registration_error(library) : "";
+        if (!failure.empty()) throw Error(Code::library_refused, "library " + path + failure);
     }
 }
 

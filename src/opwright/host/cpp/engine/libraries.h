@@ -5,13 +5,14 @@
 
 namespace opwright::host {
 
-// Opens the shared object, whose operators are then there until the end. Throws Error.
+// Opens the shared object for the rest of the process. While it opens, standard error is captured and std::terminate
+// has a handler of the engine. Throws Error.
 void open_library(const std::string& path);
 
-// Libraries that were linked into this program registered their operators before `main` began. Throws Error.
-void linked_libraries_must_have_registered();
+// Throws Error if a library that was linked into this program failed to register its operators before `main` began.
+void require_linked_libraries_registered();
 
-// Whether a piece of Python is in this process.
+// Whether a library of Python is mapped into this process.
 bool python_is_mapped();
 
 }  // namespace opwright::host

@@ -1,18 +1,35 @@
 // Packages that AOTInductor compiled.
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+#include <torch/version.h>
 
 #include <string_view>
 
 #include "engine/reason.h"
 #include "engine/saved_model.h"
+#include "engine/unpacked_package.h"
 #include "opwright/host/error.h"
 
 namespace opwright::host {
 namespace {
 
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 13
+using PackageSource = UnpackedPackage;
+#else
+// PyTorch before 2.13 loads no unpacked package. It unpacks the archive itself, into $TMPDIR or /tmp.
+class PackageSource {
+  public:
+    explicit PackageSource(const std::string& path) : path_(path) {}
+    const std::string& folder() const { return path_; }
+
+  private:
+    std::string path_;
+};
+#endif
+
 class Package : public SavedModel {
   public:
-    Package(const std::string& path, int runners) : loader_(path, "model", false, static_cast<size_t>(runners), -1) {}
+    Package(const std::string& path, int runners)
+        : source_(path), loader_(source_.folder(), "model", false, static_cast<size_t>(runners), -1) {}
 
     // Everything but tensors was fixed when the model was exported.
     c10::IValue run(const std::vector<c10::IValue>& arguments) override {
@@ -22,6 +39,7 @@ class Package : public SavedModel {
     }
 
   private:
+    PackageSource source_;  // outlives the loader: kernels for GPUs are opened when they first run
     torch::inductor::AOTIModelPackageLoader loader_;
 };
 
@@ -30,6 +48,8 @@ class Package : public SavedModel {
 std::unique_ptr<SavedModel> load_package(const std::string& path, int runners) {
     try {
         return std::make_unique<Package>(path, runners);
+    } catch (const Error&) {
+        throw;
     } catch (const std::exception& error) {
         const std::string why = reason(error);
         constexpr std::string_view unknown = "Could not find schema for ";

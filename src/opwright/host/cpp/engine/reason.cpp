@@ -26,17 +26,17 @@ std::string reason(const std::exception& error) {
     return text.empty() ? "it threw an exception without a message" : text;
 }
 
-std::string reason_of_current() {
+std::string current_exception_reason() {
     try {
         throw;
     } catch (const std::exception& error) {
         return reason(error);
     } catch (...) {
-        return "it threw something that is no std::exception";
+        return "it threw something that is not a std::exception";
     }
 }
 
-void must_be_a_file(const std::string& what, const std::string& path) {
+void require_file(const std::string& what, const std::string& path) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
     if (!std::filesystem::exists(status)) throw Error(Code::file_missing, what + " " + path + " is not there");
@@ -44,7 +44,7 @@ void must_be_a_file(const std::string& what, const std::string& path) {
 }
 
 void print_failure(const std::string& message) {
-    std::cerr << "host: " << message << std::endl;
+    std::cerr << program_name << ": " << message << std::endl;
 }
 
 }  // namespace opwright::host

@@ -1,4 +1,4 @@
-// What went wrong, in one line, also where PyTorch says it in many.
+// What went wrong, in one line, also where PyTorch reports it in many.
 #pragma once
 
 #include <exception>
@@ -6,16 +6,20 @@
 
 namespace opwright::host {
 
-// Of what PyTorch reports, the line that says what is wrong.
+// What this program's error lines begin with. Each program that is linked with the engine defines its own: the host is
+// "host", the probe is "probe".
+extern const char* const program_name;
+
+// The line of PyTorch's message that says what is wrong.
 std::string reason(const std::exception& error);
 
-// The same of the exception that is being handled, of whatever type it is.
-std::string reason_of_current();
+// The same for the exception that is being handled, of whatever type it is.
+std::string current_exception_reason();
 
-// Throws Error with `file_missing`. `what` says in the message which file it is.
-void must_be_a_file(const std::string& what, const std::string& path);
+// Throws Error with `file_missing` unless `path` is a file. `what` names the file's role in the message.
+void require_file(const std::string& what, const std::string& path);
 
-// The last line that a program prints on standard error.
+// Prints "<program_name>: <message>" to standard error, the last line of a program that fails.
 void print_failure(const std::string& message);
 
 }  // namespace opwright::host

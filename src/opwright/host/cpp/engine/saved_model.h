@@ -26,10 +26,10 @@ std::unique_ptr<SavedModel> load_torchscript(const std::string& path, at::Device
 // `runners`: how many runs are computed at a time. Throws Error.
 std::unique_ptr<SavedModel> load_package(const std::string& path, int runners = 1);
 
-// The tensors of a value, one by one: what tuples, lists and dicts hold takes their place, and the rest is left out.
+// Appends the tensors of a value to `tensors`: those in tuples, lists and dicts too, and nothing else.
 void collect_tensors(const c10::IValue& value, std::vector<at::Tensor>& tensors);
 
-// Says which operator is missing, and what to do.
+// Throws Error with `operator_missing`.
 [[noreturn]] void throw_missing_operator(const std::string& path, std::string name);
 
 }  // namespace opwright::host

@@ -19,20 +19,21 @@ std::vector<c10::IValue> elements(const c10::IValue& value) {
 
 // A pickle does not hold the type of a list's elements, which the schema asks for, and Python's callers may pass an int
 // for a float.
-c10::IValue fitted(const c10::IValue& value, const c10::TypePtr& type) {
+c10::IValue coerced(const c10::IValue& value, const c10::TypePtr& type) {
     if (const auto optional = type->cast<c10::OptionalType>(); optional && !value.isNone())
-        return fitted(value, optional->getElementType());
+        return coerced(value, optional->getElementType());
     if (type->kind() == c10::TypeKind::FloatType && value.isInt()) return static_cast<double>(value.toInt());
     const bool holds_more = value.isTuple() || value.isList();
     if (const auto list_type = type->cast<c10::ListType>(); list_type && holds_more) {
         c10::impl::GenericList list(list_type->getElementType());
-        for (const c10::IValue& element : elements(value)) list.push_back(fitted(element, list_type->getElementType()));
+        for (const c10::IValue& element : elements(value))
+            list.push_back(coerced(element, list_type->getElementType()));
         return list;
     }
     if (const auto tuple_type = type->cast<c10::TupleType>(); tuple_type && holds_more) {
         std::vector<c10::IValue> tuple = elements(value);
         for (size_t i = 0; i < std::min(tuple.size(), tuple_type->elements().size()); ++i)
-            tuple[i] = fitted(tuple[i], tuple_type->elements()[i]);
+            tuple[i] = coerced(tuple[i], tuple_type->elements()[i]);
         return c10::ivalue::Tuple::create(std::move(tuple));
     }
     return value;
@@ -46,7 +47,7 @@ class TorchScript : public SavedModel {
         const auto& parameters = module_.get_method("forward").function().getSchema().arguments();
         std::vector<c10::IValue> inputs = arguments;
         for (size_t i = 0; i < std::min(inputs.size(), parameters.size() - 1); ++i)
-            inputs[i] = fitted(inputs[i], parameters[i + 1].type());  // the schema counts `self`
+            inputs[i] = coerced(inputs[i], parameters[i + 1].type());  // the schema counts `self`
         return module_.forward(std::move(inputs));
     }
 

@@ -1,4 +1,4 @@
-// Starts a bundle that stands alone: checks what it is about to execute, then becomes the program in the bundle.
+// Starts a self-contained bundle: checks what it is about to execute, then becomes the program in the bundle.
 //
 // It needs the C library and nothing else. Its own bytes are checked by `opwright verify` alone.
 #include <sys/auxv.h>
@@ -41,15 +41,16 @@ const char* fastest_kernels() {
 [[noreturn]] void become_the_program(int argc, char** argv) {
     const fs::path folder = own_folder();
     const Manifest manifest = read_manifest(folder);
-    if (!manifest.runtime)
+    if (!manifest.host_program)
         throw Error(Code::manifest_invalid,
-                    "the bundle " + folder.string() + " does not stand alone: it has no runtime");
+                    "the bundle " + folder.string() +
+                        " is not self-contained: it has no host program; ship the model with --self-contained");
     check_processor(manifest);
-    check_files(folder, manifest, Part::runtime);
+    check_files(folder, manifest, Part::host);
     // Where /proc is not there, PyTorch does not know what the processor can do, and takes its slowest kernels.
     if (access("/proc/cpuinfo", R_OK) != 0) setenv("ATEN_CPU_CAPABILITY", fastest_kernels(), 0);
-    const fs::path program = folder / *manifest.runtime;
-    setenv("LD_LIBRARY_PATH", (folder / "runtime" / "lib").c_str(), 1);
+    const fs::path program = folder / *manifest.host_program;
+    setenv("LD_LIBRARY_PATH", (folder / "host" / "lib").c_str(), 1);
     std::string name = "opwright-host", bundle = folder.string();
     std::vector<char*> arguments{name.data(), bundle.data()};
     arguments.insert(arguments.end(), argv + 1, argv + argc);

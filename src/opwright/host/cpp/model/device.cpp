@@ -44,7 +44,7 @@ void check_device(const Manifest& manifest) {
         listed += (listed.empty() ? "" : ", ") + one;
     }
     throw Error(Code::device_unavailable, "the bundle was made for GPUs of compute capability " + listed +
-                                              ", and this one has " + written(*own) + ": ship the model for it");
+                                              ", and this one has " + to_string(*own) + ": ship the model for it");
 }
 
 }  // namespace opwright::host

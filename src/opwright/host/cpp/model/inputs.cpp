@@ -13,18 +13,18 @@ std::string listed(const std::vector<Input>& inputs) {
     return names.empty() ? "none" : names;
 }
 
-std::string written(const Dimension& dim) {
+std::string to_string(const Dimension& dim) {
     if (dim.max && *dim.max == dim.min) return std::to_string(dim.min);
     return std::to_string(dim.min) + ".." + (dim.max ? std::to_string(*dim.max) : "");
 }
 
-std::string written(const std::vector<Dimension>& dims) {
+std::string to_string(const std::vector<Dimension>& dims) {
     std::string all;
-    for (const Dimension& dim : dims) all += (all.empty() ? "" : ", ") + written(dim);
+    for (const Dimension& dim : dims) all += (all.empty() ? "" : ", ") + to_string(dim);
     return "(" + all + ")";
 }
 
-std::string written(at::IntArrayRef sizes) {
+std::string to_string(at::IntArrayRef sizes) {
     std::string all;
     for (const int64_t size : sizes) all += (all.empty() ? "" : ", ") + std::to_string(size);
     return "(" + all + ")";
@@ -34,22 +34,22 @@ void check_input(const Input& expected, at::DeviceType device, const at::Tensor&
     const std::string what = "the input " + expected.name + " ";
     if (!given.defined()) throw Error(Code::input_unknown, what + "is an undefined tensor");
     if (given.scalar_type() != expected.dtype)
-        throw Error(Code::input_dtype,
-                    what + "has the dtype " + name_of(given.scalar_type()) + "; expected " + name_of(expected.dtype));
+        throw Error(Code::input_dtype, what + "has the dtype " + dtype_name(given.scalar_type()) + "; expected " +
+                                           dtype_name(expected.dtype));
     if (given.device().type() != device || given.layout() != at::kStrided)
         throw Error(Code::input_device, what + "is a " + given.toString() + "; expected a strided tensor on " +
                                             c10::DeviceTypeName(device, true));
     if (given.dim() != static_cast<int64_t>(expected.dims.size()))
         throw Error(Code::input_rank, what + "has " + std::to_string(given.dim()) + " dimensions, " +
-                                          written(given.sizes()) + "; expected " +
-                                          std::to_string(expected.dims.size()) + ", " + written(expected.dims));
+                                          to_string(given.sizes()) + "; expected " +
+                                          std::to_string(expected.dims.size()) + ", " + to_string(expected.dims));
     for (size_t i = 0; i < expected.dims.size(); ++i) {
         const int64_t size = given.size(static_cast<int64_t>(i));
         const Dimension& dim = expected.dims[i];
         if (size < dim.min || (dim.max && size > *dim.max))
             throw Error(Code::input_size, what + "has the size " + std::to_string(size) + " in dimension " +
-                                              std::to_string(i) + ", in " + written(given.sizes()) + "; expected " +
-                                              written(dim) + ", in " + written(expected.dims));
+                                              std::to_string(i) + ", in " + to_string(given.sizes()) + "; expected " +
+                                              to_string(dim) + ", in " + to_string(expected.dims));
     }
 }
 
@@ -62,25 +62,25 @@ void check_inputs(const std::vector<Input>& expected, at::DeviceType device, con
     for (size_t i = 0; i < expected.size(); ++i) check_input(expected[i], device, given[i]);
 }
 
-void check_tied(const Manifest& manifest, const std::vector<at::Tensor>& given) {
-    const auto size_at = [&given](const Manifest::Place& place) {
-        return given[place.input].size(static_cast<int64_t>(place.dimension));
+void check_equal_dims(const Manifest& manifest, const std::vector<at::Tensor>& given) {
+    const auto size_at = [&given](const Manifest::InputDim& one) {
+        return given[one.input].size(static_cast<int64_t>(one.dim));
     };
-    for (const std::vector<Manifest::Place>& group : manifest.tied) {
-        for (const Manifest::Place& place : group) {
-            const Manifest::Place& first = group.front();
-            if (size_at(place) == size_at(first)) continue;
-            throw Error(Code::input_size, "the input " + manifest.inputs[place.input].name + " has the size " +
-                                              std::to_string(size_at(place)) + " in dimension " +
-                                              std::to_string(place.dimension) + "; expected " +
-                                              std::to_string(size_at(first)) + ", as dimension " +
-                                              std::to_string(first.dimension) + " of the input " +
+    for (const std::vector<Manifest::InputDim>& group : manifest.equal_dims) {
+        for (const Manifest::InputDim& one : group) {
+            const Manifest::InputDim& first = group.front();
+            if (size_at(one) == size_at(first)) continue;
+            throw Error(Code::input_size, "the input " + manifest.inputs[one.input].name + " has the size " +
+                                              std::to_string(size_at(one)) + " in dimension " +
+                                              std::to_string(one.dim) + "; expected " + std::to_string(size_at(first)) +
+                                              ", as dimension " + std::to_string(first.dim) + " of the input " +
                                               manifest.inputs[first.input].name + " has");
         }
     }
 }
 
-std::vector<at::Tensor> in_order(const std::vector<Input>& expected, const std::map<std::string, at::Tensor>& given) {
+std::vector<at::Tensor> inputs_by_name(const std::vector<Input>& expected,
+                                       const std::map<std::string, at::Tensor>& given) {
     for (const auto& [name, tensor] : given)
         if (std::none_of(expected.begin(), expected.end(),
                          [&name = name](const Input& one) { return one.name == name; }))

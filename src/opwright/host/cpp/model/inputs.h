@@ -1,4 +1,4 @@
-// What a model is given, held against what its bundle says.
+// Checks the inputs of a run against the bundle's manifest.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,10 +15,11 @@ namespace opwright::host {
 // Number, dtypes, ranks, sizes and device. Throws Error with the code of what is wrong.
 void check_inputs(const std::vector<Input>& expected, at::DeviceType device, const std::vector<at::Tensor>& given);
 
-// The sizes that have to be equal are. After `check_inputs`. Throws Error with `input_size`.
-void check_tied(const Manifest& manifest, const std::vector<at::Tensor>& given);
+// The dimensions that have to be of equal size are. After `check_inputs`. Throws Error with `input_size`.
+void check_equal_dims(const Manifest& manifest, const std::vector<at::Tensor>& given);
 
 // In the order of `expected`. Throws Error with `input_unknown`.
-std::vector<at::Tensor> in_order(const std::vector<Input>& expected, const std::map<std::string, at::Tensor>& given);
+std::vector<at::Tensor> inputs_by_name(const std::vector<Input>& expected,
+                                       const std::map<std::string, at::Tensor>& given);
 
 }  // namespace opwright::host

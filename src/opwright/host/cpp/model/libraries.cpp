@@ -57,7 +57,7 @@ void check_operator(const Manifest::Operator& recorded, const std::string& libra
 
 }  // namespace
 
-void namespaces_must_be_free(const Manifest& manifest) {
+void require_free_namespaces(const Manifest& manifest) {
     std::map<std::string, std::string> files;
     for (const Manifest::Library& library : manifest.libraries) {
         for (const std::string& name : library.namespaces) {

@@ -1,4 +1,4 @@
-// The operator libraries of a bundle: opened once in a process, and held to the schemas that the bundle recorded.
+// The operator libraries of a bundle: opened once in a process, and compared with the schemas that the bundle recorded.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,9 @@
 
 namespace opwright::host {
 
-// No namespace of the bundle's libraries is in this process, unless the very same library brought it for another
-// bundle. Throws Error with `namespace_taken`. Nothing is opened.
-void namespaces_must_be_free(const Manifest& manifest);
+// Throws Error with `namespace_taken` if a namespace of the bundle's libraries is already in this process, unless the
+// same library registered it for another bundle. Opens nothing.
+void require_free_namespaces(const Manifest& manifest);
 
 // Opens the libraries that this process does not have yet. Throws Error.
 void open_libraries(const std::filesystem::path& folder, const Manifest& manifest);

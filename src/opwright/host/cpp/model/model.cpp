@@ -1,9 +1,8 @@
 // The public face: a bundle that is loaded, and what it computes.
 #include <c10/core/GradMode.h>
 #include <torch/version.h>
-#include <unistd.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <mutex>
 #include <sstream>
 #include <utility>
@@ -15,11 +14,13 @@
 #include "engine/libraries.h"
 #include "engine/reason.h"
 #include "engine/saved_model.h"
-#include "model/closeness.h"
+#include "model/deviation.h"
 #include "model/device.h"
 #include "model/inputs.h"
 #include "model/libraries.h"
 #include "opwright/host.h"
+
+const char* const opwright::host::program_name = "host";
 
 namespace opwright {
 
@@ -35,7 +36,7 @@ struct Model::Loaded {
 namespace {
 
 at::ScalarType dtype_of(const std::string& name, const std::string& of) {
-    const at::ScalarType dtype = host::dtype_named(name);
+    const at::ScalarType dtype = host::dtype_from_name(name);
     if (dtype == at::ScalarType::Undefined)
         throw Error(Code::manifest_invalid,
                     "manifest.json is invalid: " + of + " has the dtype \"" + name +
@@ -60,31 +61,19 @@ std::vector<Output> outputs_of(const host::Manifest& manifest) {
 void check_torch(const host::Releases& releases, const std::string& what) {
     constexpr host::Release own{TORCH_VERSION_MAJOR, TORCH_VERSION_MINOR};
     if (own >= releases.oldest && (!releases.newest || own <= *releases.newest)) return;
-    const std::string expected = !releases.newest ? written(releases.oldest) + " or newer"
+    const std::string expected = !releases.newest ? to_string(releases.oldest) + " or newer"
                                  : *releases.newest == releases.oldest
-                                     ? written(releases.oldest)
-                                     : written(releases.oldest) + " to " + written(*releases.newest);
+                                     ? to_string(releases.oldest)
+                                     : to_string(releases.oldest) + " to " + to_string(*releases.newest);
     throw Error(Code::torch_unsupported, what + " needs PyTorch " + expected + ", and this host has " + TORCH_VERSION +
                                              ": run it with a host of that PyTorch, or ship the model again with this "
                                              "one");
-}
-
-// A package is unpacked when it is loaded, where TMPDIR says; a bare machine may not even have /tmp.
-void find_room_to_unpack() {
-    const char* said = std::getenv("TMPDIR");
-    if (access(said ? said : "/tmp", W_OK) == 0) return;
-    for (const char* folder : {"/tmp", "/var/tmp", "/dev/shm", "."}) {
-        if (access(folder, W_OK) != 0) continue;
-        setenv("TMPDIR", folder, 1);
-        return;
-    }
 }
 
 std::unique_ptr<host::SavedModel> load_saved(const std::filesystem::path& folder, const host::Manifest& manifest,
                                              at::DeviceType device, int runners) {
     const std::string path = (folder / manifest.model_file).string();
     if (manifest.model_kind == host::Manifest::Kind::torchscript) return host::load_torchscript(path, device);
-    find_room_to_unpack();
     return host::load_package(path, runners);
 }
 
@@ -95,8 +84,8 @@ void check_outputs(const std::vector<Output>& expected, const std::vector<at::Te
     for (size_t i = 0; i < expected.size(); ++i)
         if (found[i].scalar_type() != expected[i].dtype)
             throw Error(Code::run_failed, "the output " + expected[i].name + " has the dtype " +
-                                              host::name_of(found[i].scalar_type()) + "; expected " +
-                                              host::name_of(expected[i].dtype));
+                                              host::dtype_name(found[i].scalar_type()) + "; expected " +
+                                              host::dtype_name(expected[i].dtype));
 }
 
 std::vector<at::Tensor> tensors(const c10::IValue& value) {
@@ -119,7 +108,7 @@ Model Model::load(const std::filesystem::path& folder, const LoadOptions& option
     loaded->folder = folder;
     loaded->manifest = host::read_manifest(folder);
     const host::Manifest& manifest = loaded->manifest;
-    host::check_files(folder, manifest, host::Part::all_but_runtime);
+    host::check_files(folder, manifest, host::Part::all_but_host);
     loaded->inputs = inputs_of(manifest);
     loaded->outputs = outputs_of(manifest);
     check_torch(manifest.torch, "the bundle " + folder.string());
@@ -128,7 +117,7 @@ Model Model::load(const std::filesystem::path& folder, const LoadOptions& option
     host::check_processor(manifest);
     host::check_device(manifest);
     loaded->device = manifest.device == "cuda" ? at::kCUDA : at::kCPU;
-    host::namespaces_must_be_free(manifest);
+    host::require_free_namespaces(manifest);
     host::open_libraries(folder, manifest);
     host::check_operators(manifest);
     loaded->saved = load_saved(folder, manifest, loaded->device, options.runners);
@@ -137,7 +126,7 @@ Model Model::load(const std::filesystem::path& folder, const LoadOptions& option
 
 std::vector<at::Tensor> Model::run(const std::vector<at::Tensor>& inputs) const {
     host::check_inputs(loaded_->inputs, loaded_->device, inputs);
-    host::check_tied(loaded_->manifest, inputs);
+    host::check_equal_dims(loaded_->manifest, inputs);
     const c10::AutoGradMode without_gradients(false);
     // A package reads the memory of its inputs as its samples lay there, one element behind the other, and does not
     // look.
@@ -148,14 +137,14 @@ std::vector<at::Tensor> Model::run(const std::vector<at::Tensor>& inputs) const 
     try {
         found = tensors(loaded_->saved->run(arguments));
     } catch (...) {
-        throw Error(Code::run_failed, "the model failed on these inputs: " + host::reason_of_current());
+        throw Error(Code::run_failed, "the model failed on these inputs: " + host::current_exception_reason());
     }
     check_outputs(loaded_->outputs, found);
     return found;
 }
 
 std::vector<at::Tensor> Model::run(const std::map<std::string, at::Tensor>& inputs) const {
-    return run(host::in_order(loaded_->inputs, inputs));
+    return run(host::inputs_by_name(loaded_->inputs, inputs));
 }
 
 double Model::verify() const {
@@ -178,7 +167,7 @@ double Model::verify() const {
             if (found[i].sizes() != wanted[i].sizes() || found[i].scalar_type() != wanted[i].scalar_type())
                 throw Error(Code::golden_differs,
                             what + " has another shape or dtype than it had when the bundle was shipped");
-            const double far = host::distance(found[i], wanted[i]);
+            const double far = host::relative_deviation(found[i], wanted[i]);
             if (far > loaded_->manifest.tolerance) {
                 std::ostringstream figures;
                 figures << what << " differs by " << far << " of its largest magnitude; expected at most "

@@ -1,4 +1,4 @@
-// The program opwright-host: runs a bundle, and is answerable to a shell through its exit codes.
+// The program opwright-host: runs a bundle.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "engine/atomic_file.h"
 #include "engine/reason.h"
-#include "engine/whole_file.h"
 #include "opwright/host.h"
 #include "program/npy.h"
 #include "program/npz.h"
@@ -30,7 +30,7 @@ void write_lone_array(const std::string& path, const Answer& answer) {
     if (answer.outputs.size() != 1)
         throw Error(Code::output_unwritable, "the output " + path + " holds one array, and the model gives " +
                                                  std::to_string(answer.outputs.size()) + ": name an .npz file");
-    if (write_whole(path, write_npy(answer.outputs[0]))) return;
+    if (write_file_atomically(path, write_npy(answer.outputs[0]))) return;
     throw Error(Code::output_unwritable, "the output " + path + " cannot be written: is its folder there, and yours?");
 }
 
@@ -48,14 +48,14 @@ void write_outputs(const std::string& path, const Answer& answer, const Model& m
 
 int run(const Options& options, Report& report, Clock::time_point began) {
     if (options.threads) at::set_num_threads(options.threads);
-    // NNPACK asks there what the processor can do, and says on standard error at every run that it could not.
+    // NNPACK reads it to detect the processor, and prints an error at every run if it cannot.
     if (access("/proc/cpuinfo", R_OK) != 0) at::globalContext().setUserEnabledNNPACK(false);
     const auto start = Clock::now();
     const Model model = Model::load(options.bundle, {options.runners});
     const double load_seconds = seconds_since(start);
     if (options.verify) {
         report.verified(model, model.verify());
-        report.must_have_arrived();
+        report.require_written();
         return EXIT_SUCCESS;
     }
     const std::vector<Request> requests = read_requests(options);
@@ -74,7 +74,7 @@ int run(const Options& options, Report& report, Clock::time_point began) {
         code = static_cast<int>(answer.error->code());
     });
     report.figures(runs, load_seconds, before_runs + runs.first_result_seconds);
-    report.must_have_arrived();
+    report.require_written();
     return code;
 }
 
@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
         host::print_failure(error.what());
         return static_cast<int>(error.code());
     } catch (...) {
-        host::print_failure(host::reason_of_current());
+        host::print_failure(host::current_exception_reason());
         return static_cast<int>(Code::internal);
     }
 }

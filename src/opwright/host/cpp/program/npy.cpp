@@ -13,6 +13,7 @@
 
 #include "engine/dtypes.h"
 #include "opwright/host/error.h"
+#include "program/unreadable.h"
 
 namespace opwright::host {
 namespace {
@@ -32,15 +33,11 @@ constexpr std::array kinds{
 constexpr std::string_view magic = "\x93NUMPY";
 constexpr size_t most_dimensions = 64;
 
-[[noreturn]] void refuse(const std::string& what, const std::string& why) {
-    throw Error(Code::input_unreadable, what + " cannot be read: " + why);
-}
-
 // What stands behind 'key': in the header, which is a dict as Python writes it.
 std::string_view value_of(const std::string& what, std::string_view header, std::string_view key) {
     const std::string quoted = "'" + std::string(key) + "'";
     auto place = header.find(quoted);
-    if (place == std::string_view::npos) refuse(what, "its header has no " + quoted);
+    if (place == std::string_view::npos) refuse_input(what, "its header has no " + quoted);
     place = header.find_first_not_of(" :", place + quoted.size());
     return place == std::string_view::npos ? "" : header.substr(place);
 }
@@ -49,25 +46,25 @@ at::ScalarType dtype_in(const std::string& what, std::string_view header) {
     const std::string_view value = value_of(what, header, "descr");
     const auto end = value.find('\'', 1);
     if (!value.starts_with('\'') || end == std::string_view::npos)
-        refuse(what, "it holds no plain array of numbers; expected one such as float32");
+        refuse_input(what, "it holds no plain array of numbers; expected one such as float32");
     const std::string_view descr = value.substr(1, end - 1);
     for (const Kind& kind : kinds)
         if (descr.size() > 1 && descr.substr(1) == kind.descr && (descr[0] == '<' || descr[0] == '|'))
             return kind.dtype;
-    refuse(what, "it holds an array of '" + std::string(descr.substr(0, 40)) +
-                     "'; expected numbers in little-endian order, such as '<f4'");
+    refuse_input(what, "it holds an array of '" + std::string(descr.substr(0, 40)) +
+                           "'; expected numbers in little-endian order, such as '<f4'");
 }
 
 bool is_fortran(const std::string& what, std::string_view header) {
     const std::string_view value = value_of(what, header, "fortran_order");
-    if (!value.starts_with("True") && !value.starts_with("False")) refuse(what, "its header has no order");
+    if (!value.starts_with("True") && !value.starts_with("False")) refuse_input(what, "its header has no order");
     return value.starts_with("True");
 }
 
 std::vector<int64_t> shape_in(const std::string& what, std::string_view header) {
     std::string_view value = value_of(what, header, "shape");
     const auto end = value.find(')');
-    if (!value.starts_with('(') || end == std::string_view::npos) refuse(what, "its header has no shape");
+    if (!value.starts_with('(') || end == std::string_view::npos) refuse_input(what, "its header has no shape");
     value = value.substr(1, end - 1);
     std::vector<int64_t> shape;
     while (true) {
@@ -76,7 +73,8 @@ std::vector<int64_t> shape_in(const std::string& what, std::string_view header) 
         value = value.substr(start);
         int64_t size = 0;
         const auto [rest, error] = std::from_chars(value.data(), value.data() + value.size(), size);
-        if (error != std::errc() || size < 0 || shape.size() == most_dimensions) refuse(what, "its shape is malformed");
+        if (error != std::errc() || size < 0 || shape.size() == most_dimensions)
+            refuse_input(what, "its shape is malformed");
         shape.push_back(size);
         value = value.substr(static_cast<size_t>(rest - value.data()));
     }
@@ -97,13 +95,13 @@ std::optional<int64_t> product(const std::vector<int64_t>& sizes, int64_t factor
 }  // namespace
 
 at::Tensor read_npy(const std::string& what, std::string_view bytes) {
-    if (!bytes.starts_with(magic) || bytes.size() < 12) refuse(what, "it is no .npy file");
+    if (!bytes.starts_with(magic) || bytes.size() < 12) refuse_input(what, "it is no .npy file");
     const auto byte = [bytes](size_t at) { return static_cast<size_t>(static_cast<unsigned char>(bytes[at])); };
     const size_t version = byte(6);
-    if (version < 1 || version > 3) refuse(what, "its version of the format is " + std::to_string(version));
+    if (version < 1 || version > 3) refuse_input(what, "its version of the format is " + std::to_string(version));
     const size_t start = version == 1 ? 10 : 12;
     const size_t length = byte(8) | byte(9) << 8 | (version == 1 ? 0 : byte(10) << 16 | byte(11) << 24);
-    if (length > bytes.size() - start) refuse(what, "it ends within its header");
+    if (length > bytes.size() - start) refuse_input(what, "it ends within its header");
     const std::string_view header = bytes.substr(start, length);
     const at::ScalarType dtype = dtype_in(what, header);
     std::vector<int64_t> shape = shape_in(what, header);
@@ -111,8 +109,8 @@ at::Tensor read_npy(const std::string& what, std::string_view bytes) {
     const std::string_view data = bytes.substr(start + length);
     const std::optional<int64_t> size = product(shape, static_cast<int64_t>(c10::elementSize(dtype)));
     if (!size || *size != static_cast<int64_t>(data.size()))
-        refuse(what, "its data has " + std::to_string(data.size()) + " bytes; expected " +
-                         (size ? std::to_string(*size) : "more than memory holds") + " for its shape");
+        refuse_input(what, "its data has " + std::to_string(data.size()) + " bytes; expected " +
+                               (size ? std::to_string(*size) : "more than memory holds") + " for its shape");
     if (fortran) std::reverse(shape.begin(), shape.end());
     const at::Tensor tensor = at::empty(shape, dtype);
     if (*size > 0) std::memcpy(tensor.mutable_data_ptr(), data.data(), data.size());
@@ -144,8 +142,8 @@ std::string write_npy(const at::Tensor& tensor) {
         if (own.numel() > 0) bytes.append(static_cast<const char*>(own.const_data_ptr()), own.nbytes());
         return bytes;
     }
-    throw Error(Code::output_unwritable,
-                "an output of the dtype " + name_of(own.scalar_type()) + " cannot be written: NumPy has no such dtype");
+    throw Error(Code::output_unwritable, "an output of the dtype " + dtype_name(own.scalar_type()) +
+                                             " cannot be written: NumPy has no such dtype");
 }
 
 }  // namespace opwright::host

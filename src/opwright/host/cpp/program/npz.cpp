@@ -11,6 +11,7 @@
 
 #include "opwright/host/error.h"
 #include "program/npy.h"
+#include "program/unreadable.h"
 
 namespace opwright::host {
 namespace {
@@ -19,30 +20,27 @@ constexpr std::string_view suffix = ".npy";
 // A small file can unpack to any size.
 constexpr uint64_t largest = uint64_t{1} << 36;
 
-[[noreturn]] void refuse(const std::string& path, const std::string& why) {
-    throw Error(Code::input_unreadable, "the input file " + path + " cannot be read: " + why);
-}
-
-std::string read_entry(unzFile file, const std::string& path) {
-    if (unzOpenCurrentFile(file) != UNZ_OK) refuse(path, "its archive is damaged");
+std::string read_entry(unzFile file, const std::string& what) {
+    if (unzOpenCurrentFile(file) != UNZ_OK) refuse_input(what, "its archive is damaged");
     // In pieces: what the archive says of an entry's size need not be true.
     std::string bytes;
     std::vector<char> piece(1 << 20);
     int size = 0;
     while ((size = unzReadCurrentFile(file, piece.data(), static_cast<unsigned>(piece.size()))) > 0) {
         bytes.append(piece.data(), static_cast<size_t>(size));
-        if (bytes.size() > largest) refuse(path, "an array in it is larger than 64 GiB");
+        if (bytes.size() > largest) refuse_input(what, "an array in it is larger than 64 GiB");
     }
     // Closing compares the checksum.
-    if (unzCloseCurrentFile(file) != UNZ_OK || size < 0) refuse(path, "its archive is damaged");
+    if (unzCloseCurrentFile(file) != UNZ_OK || size < 0) refuse_input(what, "its archive is damaged");
     return bytes;
 }
 
 }  // namespace
 
 std::map<std::string, at::Tensor> read_npz(const std::string& path) {
+    const std::string what = "the input file " + path;
     const std::unique_ptr<void, int (*)(unzFile)> file(unzOpen64(path.c_str()), unzClose);
-    if (!file) refuse(path, "it is no .npz file");
+    if (!file) refuse_input(what, "it is no .npz file");
     std::map<std::string, at::Tensor> arrays;
     int state = unzGoToFirstFile(file.get());
     for (; state == UNZ_OK; state = unzGoToNextFile(file.get())) {
@@ -50,14 +48,14 @@ std::map<std::string, at::Tensor> read_npz(const std::string& path) {
         unz_file_info64 info = {};
         if (unzGetCurrentFileInfo64(file.get(), &info, buffer.data(), buffer.size() - 1, nullptr, 0, nullptr, 0) !=
             UNZ_OK)
-            refuse(path, "its archive is damaged");
+            refuse_input(what, "its archive is damaged");
         std::string name = buffer.data();
-        if (!name.ends_with(suffix)) refuse(path, "it holds '" + name.substr(0, 40) + "', which is no .npy file");
+        if (!name.ends_with(suffix)) refuse_input(what, "it holds '" + name.substr(0, 40) + "', which is no .npy file");
         name.resize(name.size() - suffix.size());
-        if (arrays.contains(name)) refuse(path, "it holds '" + name.substr(0, 40) + "' twice");
-        arrays[name] = read_npy("the array " + name + " of " + path, read_entry(file.get(), path));
+        if (arrays.contains(name)) refuse_input(what, "it holds '" + name.substr(0, 40) + "' twice");
+        arrays[name] = read_npy("the array " + name + " of " + path, read_entry(file.get(), what));
     }
-    if (state != UNZ_END_OF_LIST_OF_FILE) refuse(path, "its archive is damaged");
+    if (state != UNZ_END_OF_LIST_OF_FILE) refuse_input(what, "its archive is damaged");
     return arrays;
 }
 

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <memory>
 
-#include "opwright/host/error.h"
+#include "program/unreadable.h"
 
 namespace opwright::host {
 namespace {
@@ -20,12 +20,8 @@ constexpr std::string_view jpeg_start = "\xff\xd8\xff";
 constexpr std::string_view png_start = "\x89PNG\r\n\x1a\n";
 constexpr int64_t most_pixels = int64_t{1} << 30;
 
-[[noreturn]] void refuse(const std::string& what, const std::string& why) {
-    throw Error(Code::input_unreadable, what + " cannot be read: " + why);
-}
-
 at::Tensor empty_picture(const std::string& what, int64_t height, int64_t width) {
-    if (height < 1 || width < 1 || height > most_pixels / width) refuse(what, "it has no pixels, or too many");
+    if (height < 1 || width < 1 || height > most_pixels / width) refuse_input(what, "it has no pixels, or too many");
     return at::empty({height, width, 3}, at::kByte);
 }
 
@@ -34,11 +30,11 @@ at::Tensor decode_jpeg(const std::string& what, std::string_view bytes) {
     const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
     int width = 0, height = 0, subsampling = 0, colours = 0;
     if (tjDecompressHeader3(decoder.get(), data, bytes.size(), &width, &height, &subsampling, &colours) != 0)
-        refuse(what, tjGetErrorStr2(decoder.get()));
+        refuse_input(what, tjGetErrorStr2(decoder.get()));
     at::Tensor picture = empty_picture(what, height, width);
     if (tjDecompress2(decoder.get(), data, bytes.size(), picture.mutable_data_ptr<uint8_t>(), width, 0, height,
                       TJPF_RGB, TJFLAG_ACCURATEDCT) != 0)
-        refuse(what, tjGetErrorStr2(decoder.get()));
+        refuse_input(what, tjGetErrorStr2(decoder.get()));
     return picture;
 }
 
@@ -46,12 +42,12 @@ at::Tensor decode_png(const std::string& what, std::string_view bytes) {
     png_image image = {};
     image.version = PNG_IMAGE_VERSION;
     const std::unique_ptr<png_image, void (*)(png_imagep)> freed(&image, png_image_free);
-    if (!png_image_begin_read_from_memory(&image, bytes.data(), bytes.size())) refuse(what, image.message);
+    if (!png_image_begin_read_from_memory(&image, bytes.data(), bytes.size())) refuse_input(what, image.message);
     image.format = PNG_FORMAT_RGB;
     at::Tensor picture = empty_picture(what, image.height, image.width);
     const png_color black = {0, 0, 0};
     if (!png_image_finish_read(&image, &black, picture.mutable_data_ptr<uint8_t>(), 0, nullptr))
-        refuse(what, image.message);
+        refuse_input(what, image.message);
     return picture;
 }
 
@@ -80,7 +76,8 @@ at::Tensor prepared(const std::string& what, const at::Tensor& picture, const Im
     const std::array<int64_t, 2> size{height <= width ? recipe.resize : longer,
                                       height <= width ? longer : recipe.resize};
     if (longer > most_pixels / recipe.resize)
-        refuse(what, "it has too many pixels once its shorter side is brought to " + std::to_string(recipe.resize));
+        refuse_input(what,
+                     "it has too many pixels once its shorter side is brought to " + std::to_string(recipe.resize));
     at::Tensor values = picture.permute({2, 0, 1}).unsqueeze(0).to(at::kFloat).div(255).contiguous();
     values = at::_upsample_bilinear2d_aa(values, size, false);
     const int64_t top = margin(size[0], recipe.crop_height), left = margin(size[1], recipe.crop_width);

@@ -91,7 +91,7 @@ Json answer_as_json(const Request& request, const Answer& answer, const Model& m
     for (size_t i = 0; i < answer.outputs.size(); ++i) {
         const at::Tensor& output = answer.outputs[i];
         Json entry{{"name", model.outputs()[i].name},
-                   {"dtype", name_of(output.scalar_type())},
+                   {"dtype", dtype_name(output.scalar_type())},
                    {"shape", output.sizes().vec()}};
         if (options.top_k && has_rows(output)) entry["top"] = top_as_json(output, options.top_k);
         line["outputs"].push_back(entry);
@@ -106,7 +106,7 @@ void print_answer(std::ostream& out, const Request& request, const Answer& answe
     if (!request.name.empty()) out << request.name << '\n';
     for (size_t i = 0; i < answer.outputs.size(); ++i) {
         const at::Tensor& output = answer.outputs[i];
-        out << model.outputs()[i].name << ": " << name_of(output.scalar_type()) << ' ' << output.sizes() << '\n';
+        out << model.outputs()[i].name << ": " << dtype_name(output.scalar_type()) << ' ' << output.sizes() << '\n';
         if (options.top_k && has_rows(output)) print_top(out, output, options.top_k);
     }
     if (!request.output.empty()) out << "written to " << request.output << '\n';
@@ -117,7 +117,7 @@ void print_answer(std::ostream& out, const Request& request, const Answer& answe
 }  // namespace
 
 Report::Report(const Options& options) : options_(options) {
-    if (options.json != "-") people_ = &std::cout;
+    if (options.json != "-") text_ = &std::cout;
     if (options.json.empty()) return;
     json_ = &std::cout;
     if (options.json == "-") return;
@@ -133,8 +133,8 @@ void Report::answer(const Request& request, const Answer& answer, const Model& m
     if (json_) *json_ << line_of(answer_as_json(request, answer, model, options_)) << std::endl;
     if (answer.error)
         print_failure((request.name.empty() ? "" : request.name + ": ") + answer.error->what());
-    else if (people_)
-        print_answer(*people_, request, answer, model, options_);
+    else if (text_)
+        print_answer(*text_, request, answer, model, options_);
 }
 
 void Report::figures(const Runs& runs, double load_seconds, double first_result_seconds) {
@@ -155,23 +155,23 @@ void Report::figures(const Runs& runs, double load_seconds, double first_result_
                                        {"max", sorted.back()}};
         *json_ << line_of(line) << std::endl;
     }
-    if (people_ && options_.repeat > 1 && !sorted.empty())
-        *people_ << sorted.size() << " runs: p50 " << milliseconds(percentile(sorted, 0.5)) << ", p90 "
-                 << milliseconds(percentile(sorted, 0.9)) << ", p99 " << milliseconds(percentile(sorted, 0.99))
-                 << ", max " << milliseconds(sorted.back()) << std::endl;
+    if (text_ && options_.repeat > 1 && !sorted.empty())
+        *text_ << sorted.size() << " runs: p50 " << milliseconds(percentile(sorted, 0.5)) << ", p90 "
+               << milliseconds(percentile(sorted, 0.9)) << ", p99 " << milliseconds(percentile(sorted, 0.99))
+               << ", max " << milliseconds(sorted.back()) << std::endl;
 }
 
 void Report::verified(const Model& model, double farthest) {
     if (json_)
         *json_ << line_of({{"verified", options_.bundle}, {"farthest", farthest}, {"device", model.device()}})
                << std::endl;
-    if (people_)
-        *people_ << options_.bundle << " is well: its outputs lie at most " << farthest
-                 << " of their largest magnitude from its goldens" << std::endl;
+    if (text_)
+        *text_ << options_.bundle << " is OK: the largest relative deviation from the goldens is " << farthest
+               << std::endl;
 }
 
-void Report::must_have_arrived() const {
-    for (const std::ostream* out : {json_, people_})
+void Report::require_written() const {
+    for (const std::ostream* out : {json_, text_})
         if (out && !*out)
             throw Error(Code::output_unwritable,
                         (out == &std::cout ? std::string("standard output") : "--json " + options_.json) +

@@ -1,4 +1,4 @@
-// What the program says of its answers: text for people, JSON for programs.
+// What the program prints: text for people, JSON for programs.
 #pragma once
 
 #include <fstream>
@@ -25,8 +25,8 @@ class Report {
     // `farthest`: how far an output lay from its golden.
     void verified(const Model& model, double farthest);
 
-    // Throws Error with `output_unwritable` where what was said could not be written: to a full disk, say.
-    void must_have_arrived() const;
+    // Throws Error with `output_unwritable` if something could not be written: because the disk is full, for example.
+    void require_written() const;
 
     // An error that ends the program.
     void failed(const Error& error);
@@ -34,8 +34,8 @@ class Report {
   private:
     const Options& options_;
     std::ofstream file_;
-    std::ostream* json_ = nullptr;    // null where none is wanted
-    std::ostream* people_ = nullptr;  // null where JSON has taken their place
+    std::ostream* json_ = nullptr;  // null without --json
+    std::ostream* text_ = nullptr;  // null if JSON replaces it
 };
 
 }  // namespace opwright::host

@@ -124,7 +124,7 @@ std::vector<at::Tensor> read_inputs(const Request& request, const Model& model) 
         const Input& input = name.empty() ? model.inputs()[place++] : input_named(model, name);
         add(input.name, read_tensor(path, input));
     }
-    std::vector<at::Tensor> inputs = in_order(model.inputs(), named);
+    std::vector<at::Tensor> inputs = inputs_by_name(model.inputs(), named);
     if (model.device() != "cpu")
         for (at::Tensor& input : inputs) input = input.to(at::kCUDA);
     return inputs;

@@ -58,7 +58,7 @@ std::optional<Error> error_of(const Function& function) {
     } catch (const Error& error) {
         return error;
     } catch (...) {
-        return Error(Code::internal, reason_of_current());
+        return Error(Code::internal, current_exception_reason());
     }
 }
 

@@ -3,6 +3,7 @@
 //     fuzz_manifest MANIFEST SEED COUNT              parses COUNT changed manifests, and says what became of them
 //     fuzz_manifest MANIFEST SEED COUNT --only N     parses number N of them, and shows it
 //     fuzz_manifest MANIFEST SEED COUNT --plant N    reads one byte past the end of number N, to see that it is found
+//     fuzz_manifest --lines                          parses each line of standard input, and answers it with a line
 //
 // Meant to be built with -fsanitize=address,undefined.
 #include <sanitizer/common_interface_defs.h>
@@ -266,13 +267,13 @@ std::string objection(const Manifest& manifest) {
     std::vector<std::string> named = manifest.goldens;
     named.push_back(manifest.model_file);
     for (const Manifest::Library& library : manifest.libraries) named.push_back(library.file);
-    if (manifest.runtime) named.push_back(*manifest.runtime);
+    if (manifest.host_program) named.push_back(*manifest.host_program);
     for (const std::string& path : named)
         if (!manifest.files.contains(path)) return "it has no digest for " + path;
-    for (const auto& group : manifest.tied)
-        for (const Manifest::Place& place : group)
-            if (place.input >= manifest.inputs.size() || place.dimension >= manifest.inputs[place.input].dims.size())
-                return "it ties a dimension that is not there";
+    for (const auto& group : manifest.equal_dims)
+        for (const Manifest::InputDim& one : group)
+            if (one.input >= manifest.inputs.size() || one.dim >= manifest.inputs[one.input].dims.size())
+                return "it names a dimension that does not exist";
     for (const auto& [path, file] : manifest.files)
         if (leads_out(path)) return "the path " + path + " leads out of the bundle";
     return "";
@@ -321,8 +322,13 @@ std::string parsed(const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    if (argc == 2 && std::string_view(argv[1]) == "--lines") {
+        for (std::string line; std::getline(std::cin, line); ++number) std::cout << parsed(line) << std::endl;
+        return EXIT_SUCCESS;
+    }
     if (argc != 4 && argc != 6) {
-        std::cerr << "usage: fuzz_manifest MANIFEST SEED COUNT [--only N | --plant N]" << std::endl;
+        std::cerr << "usage: fuzz_manifest MANIFEST SEED COUNT [--only N | --plant N], or fuzz_manifest --lines"
+                  << std::endl;
         return 2;
     }
     std::ifstream file(argv[1], std::ios::binary);

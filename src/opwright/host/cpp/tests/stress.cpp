@@ -32,7 +32,7 @@ constexpr int variants = 4;
 int racing = 0;
 
 // The smallest sizes that the bundle allows, and a few larger ones.
-Tensors drawn(const Model& model, int variant) {
+Tensors random_inputs(const Model& model, int variant) {
     std::mt19937 random(static_cast<unsigned>(variant));
     Tensors inputs;
     for (const opwright::Input& input : model.inputs()) {
@@ -71,7 +71,7 @@ bool is_refused(const Model& model) {
     }
 }
 
-void must_succeed(const std::function<void()>& work) {
+void require_success(const std::function<void()>& work) {
     try {
         work();
     } catch (const opwright::Error& error) {
@@ -82,7 +82,7 @@ void must_succeed(const std::function<void()>& work) {
 
 void run_together(const std::vector<std::function<void()>>& works) {
     std::vector<std::thread> all;
-    for (const auto& work : works) all.emplace_back([&work] { must_succeed(work); });
+    for (const auto& work : works) all.emplace_back([&work] { require_success(work); });
     for (std::thread& one : all) one.join();
 }
 
@@ -96,7 +96,7 @@ std::vector<Loaded> load_at_once(const std::vector<std::string>& folders) {
     for (size_t i = 0; i < folders.size(); ++i) {
         loaded.push_back({folders[i], *models[i], {}});
         for (int variant = 0; variant < variants; ++variant)
-            loaded.back().wanted.push_back(models[i]->run(drawn(*models[i], variant)));
+            loaded.back().wanted.push_back(models[i]->run(random_inputs(*models[i], variant)));
     }
     return loaded;
 }
@@ -110,7 +110,8 @@ int run_at_once(const std::vector<Loaded>& loaded, int runs, bool plant_a_race) 
             for (int run = 0; run < runs; ++run) {
                 const Loaded& one = loaded[static_cast<size_t>(thread + run) % loaded.size()];
                 const int variant = run / 2 % variants;
-                if (!same_bits(one.model.run(drawn(one.model, variant)), one.wanted[static_cast<size_t>(variant)]))
+                if (!same_bits(one.model.run(random_inputs(one.model, variant)),
+                               one.wanted[static_cast<size_t>(variant)]))
                     ++wrong;
                 if (run % 10 == 0 && !is_refused(one.model)) ++wrong;
                 if (thread == 0 && run % 50 == 0) Model::load(one.folder);
@@ -125,7 +126,7 @@ int run_at_once(const std::vector<Loaded>& loaded, int runs, bool plant_a_race) 
 int run_with_other_strides(const std::vector<Loaded>& loaded) {
     int wrong = 0;
     for (const Loaded& one : loaded) {
-        Tensors inputs = drawn(one.model, variants - 1);
+        Tensors inputs = random_inputs(one.model, variants - 1);
         for (at::Tensor& input : inputs) input = input.transpose(0, -1).contiguous().transpose(0, -1);
         if (inputs.front().is_contiguous()) ++wrong;  // nothing would be tried
         const Tensors found = one.model.run(inputs);
@@ -158,9 +159,9 @@ int run_as_requests(const std::vector<Loaded>& loaded, int runs) {
 
 }  // namespace
 
-// Where the program reads files, numbers are drawn here.
+// Where the program reads files, random numbers are used here.
 std::vector<at::Tensor> opwright::host::read_inputs(const Request& request, const Model& model) {
-    return drawn(model, std::stoi(request.name));
+    return random_inputs(model, std::stoi(request.name));
 }
 
 int main(int argc, char** argv) {

@@ -1,0 +1,1 @@
+"""Runs the goldens, and compares what each transform of a model gives with them."""

@@ -1,0 +1,96 @@
+"""Compares what each transform of a model gives with the goldens, and refuses a transform that changes results."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from opwright.bundle.compare.outputs import flat
+from opwright.bundle.compare.tolerance import difference, figure, largest_difference, why_infinite
+from opwright.errors import BundleError
+from opwright.spec.difference import first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import Tensor
+
+    from opwright.bundle.compare.goldens import Golden
+
+
+@dataclass
+class Comparator:
+    """Runs the goldens through what transforms made, and keeps how much the outputs differ.
+
+    Attributes:
+        goldens: the calls.
+        tolerance: how far results may lie from the goldens.
+        truth: what the goldens' outputs come from, in words.
+        on_compare: called with a line of text before each comparison.
+        by_output: the largest difference of each output after each transform, by the transform's name.
+    """
+
+    goldens: Sequence[Golden]
+    tolerance: float
+    truth: str = "eager PyTorch"
+    on_compare: Callable[[str], object] | None = None
+    by_output: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def differences(self) -> dict[str, float]:
+        """The largest difference of all outputs after each transform, by its name."""
+        return {transform: max(found, default=0.0) for transform, found in self.by_output.items()}
+
+    def compare(self, transform: str, model: Callable[..., Any], *, runs: int = 1, advice: str = "") -> None:
+        """Run the goldens through what `transform` made.
+
+        Args:
+            transform: its name.
+            model: what it made.
+            runs: how often each call is made: an engine may rewrite a model after it has watched some calls.
+            advice: what to do if the results differ.
+
+        Raises:
+            BundleError: a result lies too far from its golden.
+        """
+        if self.on_compare is not None:
+            self.on_compare(f"{transform}: compared with {self.truth}")
+        largest = [0.0] * len(self.goldens[0].outputs)
+        for golden in self.goldens:
+            for _ in range(runs):
+                outputs = self._run(transform, model, golden, advice)
+                found = largest_difference(outputs, golden.outputs)
+                if not found <= self.tolerance:
+                    far = f"by {figure(found)} of the largest magnitude, where {self.tolerance:g} is allowed"
+                    why = why_infinite(outputs, golden.outputs) if math.isinf(found) else far
+                    msg = f"{transform} changes the results ({golden.what}): {why}. {self._advice(found, advice)}"
+                    raise BundleError(msg)
+                pairs = zip(largest, outputs, golden.outputs, strict=True)
+                largest = [max(before, difference(*pair)) for before, *pair in pairs]
+        self.by_output[transform] = largest
+
+    def forget(self, transform: str) -> None:
+        """Drop what was found of a transform whose result is not used."""
+        del self.by_output[transform]
+
+    @staticmethod
+    def _advice(found: float, advice: str) -> str:
+        if math.isinf(found):
+            return advice or "Nothing was written"
+        if advice:
+            return f"{advice}; or use --tolerance to allow what is right for this model"
+        return "Nothing was written; use --tolerance to allow what is right for this model"
+
+    @staticmethod
+    def _run(transform: str, model: Callable[..., Any], golden: Golden, advice: str) -> Sequence[Tensor]:
+        try:
+            with torch.no_grad():
+                return flat(model(*golden.fresh()))
+        except BundleError:
+            raise
+        except Exception as error:
+            msg = f"after {transform} the model does not run ({golden.what}): {first_line(error)}. {advice}".rstrip()
+            raise BundleError(msg) from error

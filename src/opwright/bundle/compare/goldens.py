@@ -1,0 +1,147 @@
+"""The goldens: what the model gives in eager PyTorch, with which everything made of it is compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from opwright.bundle.compare.outputs import flat, names_of
+from opwright.bundle.compare.tolerance import TOLERANCES, largest_difference
+from opwright.bundle.error_summary import error_summary
+from opwright.bundle.format.manifest import Dimension, Output
+from opwright.bundle.format.names import check_name
+from opwright.bundle.source import shape
+from opwright.errors import BundleError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from opwright.bundle.source.samples import Inputs
+    from opwright.bundle.source.shape import Shape
+
+
+@dataclass(frozen=True)
+class Golden:
+    """One call.
+
+    Attributes:
+        inputs: a tensor for each input.
+        outputs: what eager PyTorch gives for them.
+        what: the call, in words.
+    """
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    what: str
+
+    def fresh(self) -> tuple[Tensor, ...]:
+        """A copy of the inputs: a model may write to them."""
+        return tuple(tensor.clone() for tensor in self.inputs)
+
+
+@dataclass(frozen=True)
+class Goldens:
+    """The calls that a model is compared by.
+
+    Attributes:
+        kept: the samples, which go into the bundle.
+        probes: samples resized to other sizes of the claimed ranges, which do not.
+        outputs: the outputs, as the manifest lists them.
+    """
+
+    kept: tuple[Golden, ...]
+    probes: tuple[Golden, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def all(self) -> tuple[Golden, ...]:
+        """The samples and the probes."""
+        return self.kept + self.probes
+
+
+def run_goldens(model: Callable[..., Any], inputs: Inputs) -> Goldens:
+    """Run `model` on its samples, and at the smallest and at middle sizes where these may vary.
+
+    Raises:
+        BundleError: it does not run, returns anything but tensors, or gives other results the second time.
+    """
+    words = ["random inputs" if inputs.made_up else f"sample {at}" for at in range(len(inputs.samples))]
+    ran = [_run(model, call, what) for call, what in zip(inputs.samples, words, strict=True)]
+    kept = tuple(golden for golden, _ in ran)
+    _check_repeats(model, kept[0])
+    names = ran[0][1]
+    if repeated := [name for at, name in enumerate(names) if name in names[:at]]:
+        msg = f"several outputs of the model are called {repeated[0]!r}: give the dicts that it returns other keys"
+        raise BundleError(msg)
+    for golden, other in ran:
+        if other != names:
+            msg = f"{golden.what} gives the outputs {', '.join(other)}, the first one {', '.join(names)}"
+            raise BundleError(msg)
+    probes = tuple(_run(model, *probe)[0] for probe in _probes(inputs))
+    outputs = tuple(_output(name, at, (*kept, *probes)) for at, name in enumerate(names))
+    for output in outputs:
+        check_name(output.name, "the name of an output")
+    return Goldens(kept, probes, outputs)
+
+
+def write_golden(golden: Golden, path: Path) -> None:
+    """Write the archive that docs/format.md describes; the same bytes for the same tensors."""
+    # Each tensor with memory of its own and no gradients: torch.save would write what it shares or is a part of.
+    tensors = tuple(tuple(_plain(tensor) for tensor in part) for part in (golden.inputs, golden.outputs))
+    torch.save(tensors, path)
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+
+
+def _run(model: Callable[..., Any], call: tuple[Tensor, ...], what: str) -> tuple[Golden, tuple[str, ...]]:
+    golden = Golden(call, (), what)
+    try:
+        with torch.no_grad():
+            result = model(*golden.fresh())
+    except Exception as error:
+        sizes = ", ".join(str(shape.Shape(tensor.dtype, tuple(tensor.shape))) for tensor in call)
+        msg = f"the model does not run with {what} ({sizes}): {error_summary(error)}"
+        raise BundleError(msg) from error
+    return Golden(call, tuple(map(_plain, flat(result))), what), names_of(result)
+
+
+def _check_repeats(model: Callable[..., Any], golden: Golden) -> None:
+    again = _run(model, golden.inputs, golden.what)[0]
+    if largest_difference(again.outputs, golden.outputs) > TOLERANCES["float32"]:
+        msg = (
+            "the model gives another result when it is run again with the same inputs: it draws random numbers, or "
+            "changes itself. Ship a model that always gives the same results"
+        )
+        raise BundleError(msg)
+
+
+def _probes(inputs: Inputs) -> list[tuple[tuple[Tensor, ...], str]]:
+    """Calls of other sizes than those of the samples, which the ranges allow."""
+    if not any(one.varies for one in inputs.shapes) or inputs.made_up:
+        return []
+    known = {tuple(tuple(tensor.shape) for tensor in call) for call in inputs.samples}
+    probes = []
+    for wanted in (shape.smallest(inputs.shapes), shape.middle(inputs.shapes)):
+        if tuple(wanted) not in known:
+            known.add(tuple(wanted))
+            call = tuple(shape.stretched(*pair) for pair in zip(inputs.samples[0], wanted, strict=True))
+            probes.append((call, "the first sample in other claimed sizes"))
+    return probes
+
+
+def _output(name: str, at: int, goldens: tuple[Golden, ...]) -> Output:
+    tensors = [golden.outputs[at] for golden in goldens]
+    first = tensors[0]
+    for tensor in tensors:
+        if tensor.dtype != first.dtype or tensor.dim() != first.dim():
+            msg = f"the output {name!r} has another dtype or number of dimensions where sizes differ"
+            raise BundleError(msg)
+    found: Shape = shape.shape_of(tensors)
+    dims = tuple(None if isinstance(dim, Dimension) else dim for dim in found.dims)
+    return Output(name, shape.dtype_name(first.dtype), dims)

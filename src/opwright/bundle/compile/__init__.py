@@ -1,0 +1,1 @@
+"""Transforms a model into what the host loads: TorchScript or a package."""

@@ -1,0 +1,263 @@
+"""Makes an AOTInductor package of a model: exported with the sizes that may vary, and compiled ahead of time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.export import Dim
+
+from opwright.builder.cache import Cache
+from opwright.bundle.choices import LEVELS
+from opwright.bundle.compare.outputs import Flat
+from opwright.bundle.compile.archive import write_again
+from opwright.bundle.compile.guards import broken_guard
+from opwright.bundle.compile.precision import channels_last, for_bfloat16
+from opwright.bundle.compile.processor import features_needed
+from opwright.bundle.error_summary import error_summary
+from opwright.bundle.format.manifest import Dimension, InputDim
+from opwright.bundle.source import shape
+from opwright.bundle.source.saved import load_package
+from opwright.bundle.suppress_output import suppress_output
+from opwright.errors import BundleError
+from opwright.toolchain.compiler import find_cxx
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from torch.export import ExportedProgram
+
+    from opwright.bundle.compile.compilation import Compilation
+    from opwright.bundle.source.samples import Inputs
+    from opwright.bundle.source.shape import Size
+
+_METADATA = "opwright.precision"
+# How torch.export reports a size that should have stayed dynamic.
+_FIXED = re.compile(r"L\['inputs'\]\[(\d+)\]\.size\(\)\[(\d+)\] as dynamic but your code specialized it")
+
+
+@dataclass(frozen=True)
+class Package:
+    """What the manifest needs to know of a package that was written.
+
+    Attributes:
+        called: the names of the operators that it calls; None if they cannot be known.
+        features: what it needs of a processor.
+        equal_dims: dimensions that have to be of equal size, which its code does not check.
+    """
+
+    called: list[str] | None
+    features: tuple[str, ...] = ()
+    equal_dims: tuple[tuple[InputDim, ...], ...] = ()
+
+
+def write_package(work: Compilation, inputs: Inputs, cpu: str) -> Package:
+    """Write the model as an AOTInductor package, compared with its goldens.
+
+    Args:
+        work: the model, and what it is compared with.
+        inputs: its inputs, with the sizes that may vary.
+        cpu: for which processors it is compiled.
+
+    Raises:
+        BundleError: it cannot be exported or compiled, or its results change.
+    """
+    with torch.no_grad():
+        if work.source.kind == "aoti" and work.source.path is not None:
+            return _copied(work, work.source.path)
+        program = _exported(work, inputs)
+        features = _compiled(program, work, cpu)
+        work.comparator.compare("AOTInductor", load_package(work.path))
+        return Package(_called(program), features, _equal_dims(program, inputs))
+
+
+def _copied(work: Compilation, package: Path) -> Package:
+    source, precision = work.source, work.precision
+    if precision != "float32":
+        msg = (
+            f"{source.name} is compiled already, and its precision cannot be changed: leave --precision {precision} out"
+        )
+        raise BundleError(msg)
+    work.comparator.compare("the package as it was given", source.model)
+    shutil.copyfile(package, work.path)
+    work.notes.append(f"{source.name} was compiled elsewhere: which features it needs of a processor is not known")
+    return Package(None)
+
+
+def _exported(work: Compilation, inputs: Inputs) -> ExportedProgram:
+    source, precision = work.source, work.precision
+    if source.kind == "torchscript":
+        msg = (
+            f"{source.name} is TorchScript, which cannot be compiled into a package: name the callable that "
+            "makes the model, use --format torchscript, or see `opwright migrate`"
+        )
+        raise BundleError(msg)
+    if source.program is not None:
+        if precision != "float32":
+            msg = (
+                f"{source.name} is exported already, and its precision cannot be changed: name the callable that makes "
+                f"the model, or leave --precision {precision} out"
+            )
+            raise BundleError(msg)
+        work.comparator.compare("the exported program as it was given", source.model)
+        return source.program
+    model: Any = source.model
+    inside = for_bfloat16(model, work) if precision == "bfloat16" else Flat(channels_last(model)).eval()
+    return _export(inside, inputs, work)
+
+
+def _export(model: nn.Module, inputs: Inputs, work: Compilation) -> ExportedProgram:
+    work.progress.step("exporting")
+    given, sizes = work.comparator.goldens[0].fresh(), shape.middle(inputs.shapes)
+    if any(one.varies for one in inputs.shapes):
+        # At a size of 0 or 1 the export would take a dimension for fixed.
+        given = tuple(shape.stretched(tensor, size) for tensor, size in zip(given, sizes, strict=True))
+    free = tuple(
+        {at: _free(dim) for at, dim in enumerate(one.dims) if isinstance(dim, Dimension)} for one in inputs.shapes
+    )
+    try:
+        with suppress_output():
+            program = torch.export.export(model, given, dynamic_shapes={"inputs": free}, strict=False)
+    except Exception as error:
+        raise BundleError(_why_not_exported(error, inputs)) from error
+    _check_ranges(program, inputs)
+    if condition := broken_guard(program, inputs):
+        msg = (
+            f"the exported model is only right where {condition}: what it does depends on that. Narrow the sizes with "
+            "--shape, or change the model"
+        )
+        raise BundleError(msg)
+    return program
+
+
+def _free(dim: Dimension) -> Any:
+    return Dim.DYNAMIC(min=dim.min, max=dim.max)
+
+
+def _check_ranges(program: ExportedProgram, inputs: Inputs) -> None:
+    """Check that the program accepts the claimed sizes: the export narrows them silently."""
+    for name, one, sizes in zip(inputs.names, inputs.shapes, _sizes(program), strict=True):
+        for at, dim in enumerate(one.dims):
+            if not isinstance(dim, Dimension):
+                continue
+            size = sizes[at]
+            if isinstance(size, int):
+                raise BundleError(_narrowed(name, one.dims, at, size))
+            if not size.node.expr.is_Symbol:
+                msg = (
+                    f"dimension {at} of {name!r} has to be {size.node.expr}, computed from another size, which a "
+                    "bundle cannot express: let the model depend on one of the two, or give --shape with one size"
+                )
+                raise BundleError(msg)
+            found = program.range_constraints[size.node.expr]
+            # The export never assumes anything of the sizes 0 and 1.
+            least = dim.min if found.lower <= 2 else max(dim.min, int(found.lower))
+            most = None if not found.upper.is_Integer or found.upper > shape.LARGEST else int(found.upper)
+            if least > dim.min or (most is not None and (dim.max is None or most < dim.max)):
+                raise BundleError(_narrowed(name, one.dims, at, Dimension(least, most)))
+
+
+def _equal_dims(program: ExportedProgram, inputs: Inputs) -> tuple[tuple[InputDim, ...], ...]:
+    """The dimensions that must be of equal size, as the export found."""
+    dims: dict[str, list[InputDim]] = {}
+    for name, sizes in zip(inputs.names, _sizes(program), strict=True):
+        for at, size in enumerate(sizes):
+            if not isinstance(size, int):
+                dims.setdefault(str(size.node.expr), []).append(InputDim(name, at))
+    return tuple(tuple(equal) for equal in dims.values() if len(equal) > 1)
+
+
+def _sizes(program: ExportedProgram) -> list[Any]:
+    """The shapes of the inputs as the export has them: a size that may vary is a symbol."""
+    users = set(program.graph_signature.user_inputs)
+    nodes = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in users]
+    return [node.meta["val"].shape for node in nodes]
+
+
+def _narrowed(name: str, dims: tuple[Size, ...], at: int, accepted: Size) -> str:
+    wanted = ",".join(shape.written(accepted if place == at else dim) for place, dim in enumerate(dims))
+    return (
+        f"dimension {at} of {name!r} should accept {shape.written(dims[at])}, but the exported model accepts only "
+        f"{shape.written(accepted)}: what it does depends on that size. Give --shape {name}={wanted}, or change the "
+        "model"
+    )
+
+
+def _why_not_exported(error: Exception, inputs: Inputs) -> str:
+    fixed = _FIXED.search(str(error))
+    if fixed is None:
+        return f"the model cannot be exported: {error_summary(error)}. Try --format torchscript"
+    number, at = int(fixed[1]), int(fixed[2])
+    name, dims = inputs.names[number], inputs.shapes[number].dims
+    sizes = ",".join("N" if place == at else shape.written(dim) for place, dim in enumerate(dims))
+    return (
+        f"dimension {at} of {name!r} should accept {shape.written(dims[at])}, but the export fixes it: the model uses "
+        f"this size as a number, as range({name}.shape[{at}]) does. Give --shape {name}={sizes} with one size N, or "
+        "change the model"
+    )
+
+
+def _compiled(program: ExportedProgram, work: Compilation, cpu: str) -> tuple[str, ...]:
+    work.progress.step("compiling (AOTInductor)")
+    level = {} if cpu == "native" else {"cpp.march": cpu, "cpp.simdlen": LEVELS[cpu]}
+    settings = {
+        "freezing": True,
+        # Lines and folders of this machine are useless on another one; and the names in these assertions, which only a
+        # debugging variable enables, are addresses in this process.
+        "aot_inductor.enable_line_tables": False,
+        "size_asserts": False,
+        "aot_inductor.metadata": {_METADATA: work.precision},
+        **level,
+    }
+    with _cache_folder():
+        try:
+            compile_and_package = torch._inductor.aoti_compile_and_package
+            with suppress_output():
+                compile_and_package(program, package_path=str(work.path), inductor_configs=settings)
+        except Exception as error:
+            msg = f"AOTInductor cannot compile the model: {error_summary(error)}"
+            raise BundleError(msg) from error
+        write_again(work.path)
+        return features_needed(_flags(level), work.notes.append)
+
+
+def _flags(level: dict[str, Any]) -> list[str]:
+    """The compiler's flags that choose a processor, as AOTInductor composes them."""
+    from torch._inductor import config, cpp_builder, cpu_vec_isa
+
+    with config.patch(level):
+        chosen = cpp_builder._get_cpu_arch_cflags(str(find_cxx().path))  # noqa: SLF001  it has no public name
+        return [*(f"-{flag}" for flag in chosen), *cpu_vec_isa.pick_vec_isa().build_arch_flags().split()]
+
+
+@contextlib.contextmanager
+def _cache_folder() -> Iterator[None]:
+    """A folder of opwright's own for what Inductor keeps: its name becomes part of the compiled code."""
+    name = "TORCHINDUCTOR_CACHE_DIR"
+    before = os.environ.get(name)
+    os.environ[name] = str(Cache().root / "inductor")
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before
+
+
+def _called(program: ExportedProgram) -> list[str]:
+    targets = {
+        node.target
+        for module in program.graph_module.modules()
+        if isinstance(module, torch.fx.GraphModule)
+        for node in module.graph.nodes
+        if node.op == "call_function"
+    }
+    return sorted({target._schema.name for target in targets if isinstance(target, torch._ops.OpOverload)})  # noqa: SLF001  its name is not public

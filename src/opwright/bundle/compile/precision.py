@@ -1,0 +1,64 @@
+"""Computing in bfloat16 inside a model whose inputs and outputs keep their dtypes."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from opwright.bundle.compare.outputs import flat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opwright.bundle.compile.compilation import Compilation
+
+_IMAGES = 4  # dimensions of what a convolution of pictures takes
+
+
+class InBfloat16(nn.Module):
+    """A model that computes in bfloat16 what loses little by it, as autocast chooses.
+
+    Its weights stay as they are; freezing turns those that are used so into bfloat16. What a custom operator is given
+    first keeps its dtype.
+
+    Args:
+        model: the model.
+        dtypes: those of its outputs.
+    """
+
+    def __init__(self, model: Callable[..., Any], dtypes: tuple[torch.dtype, ...]) -> None:
+        super().__init__()
+        self.model = model
+        self.dtypes = dtypes
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """The outputs, in their own dtypes."""
+        # Without its cache: what is cached in a trace is a constant to it.
+        with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+            outputs = flat(self.model(*inputs))
+        return tuple(output.to(dtype) for output, dtype in zip(outputs, self.dtypes, strict=True))
+
+
+def channels_last(model: nn.Module) -> nn.Module:
+    """A copy of a model with the weights of its convolutions in the layout that is fastest on a CPU."""
+    copied = copy.deepcopy(model)
+    for parameter in copied.parameters():
+        if parameter.dim() == _IMAGES:
+            parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+    return copied
+
+
+def for_bfloat16(model: Any, work: Compilation) -> nn.Module:
+    """`model` computing in bfloat16, compared with its goldens.
+
+    Raises:
+        BundleError: its results are too far from those in float32, or it does not run so.
+    """
+    work.progress.step("bfloat16")
+    dtypes = tuple(output.dtype for output in work.comparator.goldens[0].outputs)
+    inside = InBfloat16(channels_last(model), dtypes).eval()
+    work.comparator.compare("bfloat16", inside, advice="Ship it with --precision float32")
+    return inside

@@ -1,0 +1,1 @@
+"""The manifest of a bundle: its structure, its text, and the folder it describes."""

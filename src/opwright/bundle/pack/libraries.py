@@ -1,0 +1,150 @@
+"""The operator libraries of a bundle: opened as the host will open them, with the operators that the model calls."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from opwright.builder.compile import compose
+from opwright.builder.library import build_library
+from opwright.bundle.format.manifest import LibraryFile, Operator
+from opwright.errors import BundleError
+from opwright.loader.kernels import has_native_kernel, native_schemas
+from opwright.loader.open import open_library
+from opwright.loader.shared_object import open_operators
+from opwright.spec import library_at
+from opwright.spec.library import RESERVED_NAMESPACES
+from opwright.toolchain.pytorch import OLDEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+# Namespaces of PyTorch itself, as are those that begin with an underscore.
+_TORCHS = RESERVED_NAMESPACES - {"torchvision"}
+_FULL_ABI = re.compile(r"^_Z\w*?(?:2at|3c10|5torch)[0-9NKS]")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An operator library in this process.
+
+    Attributes:
+        given: how the user named it.
+        path: the shared object.
+        namespaces: what it defines.
+        stable: whether it uses only PyTorch's stable ABI.
+        flags: the compiler's flags that it was built with; None if they are not known.
+    """
+
+    given: Path
+    path: Path
+    namespaces: tuple[str, ...]
+    stable: bool
+    flags: tuple[str, ...] | None
+
+    @property
+    def file(self) -> str:
+        """Its path in a bundle."""
+        return f"lib/{self.namespaces[0]}.so"
+
+
+def open_libraries(paths: Iterable[str | Path]) -> list[Opened]:
+    """Build and open the libraries at `paths`: folders of an op.py, or shared objects.
+
+    Raises:
+        BundleError: a library has no native code, or defines nothing.
+        OpwrightError: it cannot be described, built or opened; the class says which.
+    """
+    opened: list[Opened] = []
+    for path in map(Path, paths):
+        library = _open_object(path) if path.suffix == ".so" else _open_folder(path)
+        if not library.namespaces:
+            msg = f"{path} defines no operators: expected what `opwright build` makes, or what uses TORCH_LIBRARY"
+            raise BundleError(msg)
+        if library.path not in [other.path for other in opened]:
+            opened.append(library)
+    return opened
+
+
+def this_release() -> str:
+    """The release of PyTorch that is here, as `2.13`."""
+    return ".".join(torch.__version__.split(".")[:2])
+
+
+def described(libraries: Sequence[Opened], called: Collection[str] | None, device: str) -> tuple[LibraryFile, ...]:
+    """The libraries, as the manifest lists them.
+
+    Args:
+        libraries: those that are opened.
+        called: the names of the operators that the model calls; None where they are not known, and all count as called.
+        device: where they are called.
+
+    Raises:
+        BundleError: an operator that is called is in none of them, or has no native kernel for the device.
+    """
+    known = {namespace for library in libraries for namespace in library.namespaces}
+    for name in sorted(called or ()):
+        namespace = name.partition("::")[0]
+        if namespace not in known | _TORCHS and not namespace.startswith("_"):
+            msg = (
+                f"the model calls {name}, which is in no library that was given: add --ops with the folder or the "
+                f"shared object that defines the namespace {namespace!r}"
+            )
+            raise BundleError(msg)
+    return tuple(_described(library, called, device) for library in libraries)
+
+
+def _described(library: Opened, called: Collection[str] | None, device: str) -> LibraryFile:
+    operators = []
+    for namespace in library.namespaces:
+        for schema in native_schemas(namespace):
+            overload = schema.partition("(")[0]
+            name = overload.partition(".")[0]
+            is_called = called is None or name in called
+            if is_called and called is not None and not has_native_kernel(overload, device):
+                msg = (
+                    f"the model calls {name}, which has no native kernel for the {device.upper()} in {library.given}: "
+                    "a process without Python cannot run it; implement it in "
+                    f"OPWRIGHT_IMPL({namespace}, {device.upper()}, m)"
+                )
+                raise BundleError(msg)
+            operators.append(Operator(schema, is_called and has_native_kernel(overload, device)))
+    this = this_release()
+    oldest, newest = (".".join(map(str, OLDEST)), None) if library.stable else (this, this)
+    return LibraryFile(library.file, library.namespaces, oldest, newest, tuple(operators))
+
+
+def _open_folder(path: Path) -> Opened:
+    library = library_at(path)
+    if not library.sources:
+        msg = (
+            f"{path} has no native sources: its operators exist only in Python, and a process without Python cannot "
+            "run them. Name sources=[...] in op.py and implement them there, or let the model call plain PyTorch"
+        )
+        raise BundleError(msg)
+    artefact = build_library(library)
+    open_library(library, built=artefact.path)
+    flags = tuple(word for unit in compose(artefact.plan).units for word in unit.command)
+    return Opened(path, artefact.path, (library.namespace,), artefact.plan.abi == "stable", flags)
+
+
+def _open_object(path: Path) -> Opened:
+    namespaces: Callable[[Path], set[str]] = open_operators
+    return Opened(path, path.resolve(), tuple(sorted(namespaces(path))), not uses_full_abi(path), None)
+
+
+def uses_full_abi(path: Path) -> bool:
+    """Whether a shared object calls PyTorch's C++ API, which changes with every release."""
+    with path.open("rb") as file:
+        for section in ELFFile(file).iter_sections():
+            if isinstance(section, SymbolTableSection):
+                for symbol in section.iter_symbols():
+                    if symbol["st_shndx"] == "SHN_UNDEF" and _FULL_ABI.match(symbol.name):
+                        return True
+    return False

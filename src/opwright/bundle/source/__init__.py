@@ -1,0 +1,1 @@
+"""Finds the model, its weights, its sample inputs and their shapes."""

@@ -1,0 +1,195 @@
+"""Finds the model to ship, and what its author declares beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from opwright.bundle.error_summary import error_summary
+from opwright.bundle.source import saved
+from opwright.errors import BundleError, OpwrightError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import ModuleType
+
+    from opwright.bundle.source.saved import SavedKind
+
+_FORMS = "expected file.py:callable, package.module:callable, or a saved model (.pt, .pt2)"
+_UNNAMED = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model, and what its author declares beside it.
+
+    Attributes:
+        name: how the user named it.
+        model: what is called: a module in eval mode, or an AOTInductor package.
+        kind: `"module"`, or what kind of file it was saved in.
+        parameters: the names of the parameters of `forward`; empty where they are not known.
+        path: the file of a saved model.
+        program: the exported program, where it is one.
+        samples: gives the sample inputs; None if there are none.
+        shapes: the shape of an input, by its name.
+        images: how a picture becomes an input, by the input's name.
+    """
+
+    name: str
+    model: Any
+    kind: SavedKind | str
+    parameters: tuple[str, ...]
+    path: Path | None = None
+    program: torch.export.ExportedProgram | None = None
+    samples: Callable[[], Any] | None = None
+    shapes: Mapping[str, str] = field(default_factory=dict)
+    images: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def find_source(model: str | Path | nn.Module) -> Source:
+    """The model that `model` names.
+
+    Args:
+        model: `file.py:callable`, `package.module:callable`, the path of a saved model, or a module. The callable
+            takes nothing and returns a module.
+
+    Raises:
+        BundleError: there is none, it does not run, or reading it could run any code.
+    """
+    if isinstance(model, nn.Module):
+        if isinstance(model, torch.jit.ScriptModule):
+            return Source(type(model).__name__, model.eval(), "torchscript", _parameters(model))
+        return Source(type(model).__name__, model.eval(), "module", _parameters(model))
+    text = str(model)
+    if Path(text).suffix in saved.SUFFIXES or Path(text).is_file():
+        return _saved(Path(text))
+    where, colon, attribute = text.rpartition(":")
+    if not colon or not where or not attribute:
+        msg = f"{text!r} does not name a model: {_FORMS}"
+        raise BundleError(msg)
+    module = _file(Path(where)) if where.endswith(".py") else _module(where)
+    return _called(text, module, attribute)
+
+
+def _saved(path: Path) -> Source:
+    if not path.is_file():
+        msg = f"the model {path} does not exist: {_FORMS}"
+        raise BundleError(msg)
+    if path.suffix == ".py":
+        msg = f"{path} holds code: name the callable in it that makes the model, as in {path}:model"
+        raise BundleError(msg)
+    kind = saved.kind_of(path)
+    if kind == "torchscript":
+        loaded = saved.load_torchscript(path)
+        return Source(str(path), loaded, kind, _parameters(loaded), path)
+    if kind == "exported":
+        program = saved.load_exported(path)
+        names = tuple(str(name) for name in program.graph_signature.user_inputs)
+        return Source(str(path), program.module(), kind, names, path, program)
+    return Source(str(path), saved.load_package(path), kind, (), path)
+
+
+def _called(text: str, module: ModuleType, attribute: str) -> Source:
+    make: Any = module
+    for part in attribute.split("."):
+        if not hasattr(make, part):
+            offered = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+            msg = f"{text}: it has no {attribute!r}; it has the callables {', '.join(offered) or 'nothing'}"
+            raise BundleError(msg)
+        make = getattr(make, part)
+    if isinstance(make, nn.Module):
+        model: Any = make
+    else:
+        if not callable(make):
+            msg = f"{text} is a {type(make).__name__}: expected a callable that takes nothing and returns a module"
+            raise BundleError(msg)
+        model = _ran(text, make)
+    if not isinstance(model, nn.Module):
+        msg = f"{text} returns a {type(model).__name__}: expected a torch.nn.Module"
+        raise BundleError(msg)
+    kind = "torchscript" if isinstance(model, torch.jit.ScriptModule) else "module"
+    return Source(
+        text,
+        model.eval(),
+        kind,
+        _parameters(model),
+        samples=getattr(module, "samples", None),
+        shapes=_declared(module, "shapes"),
+        images=_declared(module, "images"),
+    )
+
+
+def _declared(module: ModuleType, name: str) -> dict[str, Any]:
+    declared = getattr(module, name, {})
+    if not isinstance(declared, dict) or not all(isinstance(key, str) for key in declared):
+        msg = f"{name} in {module.__file__} is {declared!r:.100}: expected a dict by the names of the inputs"
+        raise BundleError(msg)
+    return declared
+
+
+def _file(path: Path) -> ModuleType:
+    path = path.resolve()
+    if not path.is_file():
+        msg = f"the file {path} does not exist: {_FORMS}"
+        raise BundleError(msg)
+    # TorchScript keeps the module's name in those of its classes, so it must not depend on the file's folder.
+    name = f"opwright_model_{hashlib.sha256(path.name.encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:  # only for the type checker: it ends in .py
+        raise AssertionError
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    with _first_on_path(path.parent):
+        _ran(str(path), lambda: spec.loader.exec_module(module))  # type: ignore[union-attr]  # looked at above
+    return module
+
+
+def _module(name: str) -> ModuleType:
+    with _first_on_path(Path.cwd()):
+        try:
+            found = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            found = None
+        if found is None:
+            msg = f"there is no module {name!r} in this folder or installed: {_FORMS}"
+            raise BundleError(msg)
+        module: ModuleType = _ran(name, lambda: importlib.import_module(name))
+        return module
+
+
+def _ran(what: str, run: Callable[[], Any]) -> Any:
+    try:
+        return run()
+    except OpwrightError:
+        raise
+    except Exception as error:
+        msg = f"{what} does not run: {error_summary(error)}"
+        raise BundleError(msg) from error
+
+
+@contextlib.contextmanager
+def _first_on_path(folder: Path) -> Iterator[None]:
+    before = list(sys.path)
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _parameters(model: nn.Module) -> tuple[str, ...]:
+    if isinstance(model, torch.jit.ScriptModule):
+        compiled: Any = model.forward
+        return tuple(argument.name for argument in compiled.schema.arguments[1:])
+    named = inspect.signature(model.forward).parameters.values()
+    return tuple(parameter.name for parameter in named if parameter.kind not in _UNNAMED)

@@ -1,0 +1,215 @@
+"""Sample inputs: where they come from, their names, and the sizes that may vary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from opwright.bundle.error_summary import error_summary
+from opwright.bundle.format.limits import LIST_LENGTH
+from opwright.bundle.format.manifest import ImageRecipe
+from opwright.bundle.format.names import check_name
+from opwright.bundle.format.read import read_as
+from opwright.bundle.source import shape
+from opwright.errors import BundleError, OpwrightError
+from opwright.spec.difference import described, first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from opwright.bundle.source.find import Source
+    from opwright.bundle.source.shape import Shape
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs of a model, in the order of its `forward`.
+
+    Attributes:
+        names: their names.
+        shapes: their dtypes and dimensions.
+        images: how a picture becomes one; None where the author does not say.
+        samples: calls, each a tensor for each input.
+        made_up: whether the samples are random numbers of these shapes.
+    """
+
+    names: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    images: tuple[ImageRecipe | None, ...]
+    samples: tuple[tuple[Tensor, ...], ...]
+    made_up: bool = False
+
+
+def find_inputs(source: Source, given: Iterable[Any] | None, given_shapes: Mapping[str, str]) -> Inputs:
+    """The inputs of a model.
+
+    Args:
+        source: the model.
+        given: samples used instead of the author's: tuples of tensors, tensors, or dicts by name.
+        given_shapes: shapes used instead of the author's, by the name of the input.
+
+    Raises:
+        BundleError: there are neither samples nor shapes, or they do not fit the model or each other.
+    """
+    texts = {**source.shapes, **given_shapes}
+    calls = list(_drawn(source, given))
+    names = _names(source, calls, texts)
+    for name in names:
+        check_name(name, "the name of an input")
+    for what, wrong in (("shape", texts), ("image recipe", source.images)):
+        for name in wrong:
+            if name not in names:
+                msg = f"there is a {what} for {name!r}, which is not an input: the inputs are {', '.join(names)}"
+                raise BundleError(msg)
+    if not calls:
+        shapes = tuple(shape.parse_shape(texts[name]) for name in names)
+        sizes = [shape.smallest(shapes), shape.middle(shapes)]
+        distinct = [size for at, size in enumerate(sizes) if size not in sizes[:at]]
+        made = tuple(shape.random_inputs(shapes, size, seed) for seed, size in enumerate(distinct))
+        return _checked(Inputs(names, shapes, _images(source, names), made, made_up=True))
+    samples = tuple(_in_order(call, names, at) for at, call in enumerate(calls))
+    shapes = tuple(_shape(name, [call[at] for call in samples], texts) for at, name in enumerate(names))
+    return _checked(Inputs(names, shapes, _images(source, names), samples))
+
+
+def read_samples(path: Path) -> list[Any]:
+    """The samples in a file: `.npy` (one input), `.npz` (inputs by name), `.pt` (a tensor, a tuple, a dict, or a list).
+
+    Raises:
+        BundleError: it does not hold samples.
+    """
+    try:
+        if path.suffix in {".npy", ".npz"}:
+            import numpy as np
+
+            held: Any = np.load(path, allow_pickle=False)
+            if path.suffix == ".npz":
+                return [{name: torch.from_numpy(held[name]) for name in held.files}]
+            return [torch.from_numpy(held)]
+        held = torch.load(path, weights_only=True, map_location="cpu")
+    except ImportError as error:
+        msg = f"the samples {path} need numpy, which is not installed: install it, or save them with torch.save"
+        raise BundleError(msg) from error
+    except Exception as error:
+        msg = f"the samples {path} cannot be read: {first_line(error)}. Expected .npy, .npz, or what torch.save wrote"
+        raise BundleError(msg) from error
+    return held if isinstance(held, list) else [held]
+
+
+def _drawn(source: Source, given: Iterable[Any] | None) -> Iterable[Any]:
+    if given is not None:
+        return given
+    if source.samples is None:
+        return ()
+    try:
+        return list(source.samples())
+    except OpwrightError:
+        raise
+    except Exception as error:
+        msg = f"samples() beside {source.name} does not run: {error_summary(error)}"
+        raise BundleError(msg) from error
+
+
+def _names(source: Source, calls: Sequence[Any], texts: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the inputs: those parameters that the first sample, or else the shapes, give something for."""
+    given = calls[0] if calls else texts
+    if not calls and not texts:
+        name = source.parameters[0] if source.parameters else "NAME"
+        msg = (
+            f"nothing is known of the inputs of {source.name}: write a function samples() beside it that yields "
+            f"them, or give --samples FILE, or --shape {name}=float32[1..64,3,224,224] for each input"
+        )
+        raise BundleError(msg)
+    count = len(given) if isinstance(given, (dict, tuple, list)) else 1
+    if not source.parameters:
+        named = given if isinstance(given, dict) else texts
+        return tuple(named) if len(named) == count else tuple(f"input_{at}" for at in range(count))
+    names = source.parameters[:count]
+    if len(names) < count or (isinstance(given, dict) and set(given) != set(names)):
+        whom = f"for {', '.join(map(str, given))}" if isinstance(given, dict) else f"for {count} inputs"
+        what = "a sample is" if calls else "shapes are"
+        msg = (
+            f"{what} given {whom}, and forward takes {', '.join(source.parameters)}: expected the first of these, "
+            "without a gap"
+        )
+        raise BundleError(msg)
+    return names
+
+
+def _in_order(call: Any, names: Sequence[str], number: int) -> tuple[Tensor, ...]:
+    where, listed = f"sample {number}", ", ".join(names)
+    if isinstance(call, dict):
+        if set(call) != set(names):
+            msg = f"{where} names {', '.join(map(str, call))}: expected {listed}, as the first one does"
+            raise BundleError(msg)
+        call = tuple(call[name] for name in names)
+    values = tuple(call) if isinstance(call, (tuple, list)) else (call,)
+    if len(values) != len(names):
+        msg = f"{where} has {len(values)} inputs: expected {len(names)} ({listed}), as the first one has"
+        raise BundleError(msg)
+    return tuple(_tensor(value, name, where) for name, value in zip(names, values, strict=True))
+
+
+def _tensor(value: object, name: str, where: str) -> Tensor:
+    if not isinstance(value, Tensor):
+        msg = (
+            f"the input {name!r} of {where} is a {type(value).__name__}: a bundle's inputs are tensors. Keep in the "
+            "model what never changes, and give a number as a tensor"
+        )
+        raise BundleError(msg)
+    if value.layout != torch.strided or value.is_quantized:
+        msg = f"the input {name!r} of {where}, {described(value)}, is not dense: a bundle takes dense tensors"
+        raise BundleError(msg)
+    return value.detach().cpu().contiguous()
+
+
+def _shape(name: str, tensors: Sequence[Tensor], texts: Mapping[str, str]) -> Shape:
+    first = tensors[0]
+    for tensor in tensors:
+        if tensor.dtype != first.dtype or tensor.dim() != first.dim():
+            msg = f"the samples of {name!r} differ in more than sizes: {described(first)} and {described(tensor)}"
+            raise BundleError(msg)
+    if name not in texts:
+        return shape.shape_of(tensors)
+    expected = shape.parse_shape(texts[name])
+    for at, tensor in enumerate(tensors):
+        if wrong := shape.why_not(tensor, expected):
+            msg = f"sample {at} of {name!r} does not have the given shape: {wrong}"
+            raise BundleError(msg)
+    return expected
+
+
+def _images(source: Source, names: Sequence[str]) -> tuple[ImageRecipe | None, ...]:
+    return tuple(_image(name, source.images[name]) if name in source.images else None for name in names)
+
+
+def _image(name: str, given: Any) -> ImageRecipe:
+    what = f"the image recipe of {name!r}"
+    if not isinstance(given, dict):
+        msg = f"{what} is {given!r:.200}: expected a dict with resize, crop, mean and std"
+        raise BundleError(msg)
+    plain = dict(given)
+    if isinstance(plain.get("crop"), int):
+        plain["crop"] = [plain["crop"], plain["crop"]]
+    try:
+        # Tensors and arrays have numbers of their own kinds.
+        plain |= {key: list(map(float, plain[key])) for key in ("mean", "std") if key in plain}
+    except (TypeError, ValueError, OverflowError) as error:
+        msg = f"{what} is {given!r:.200}: expected mean and std of three numbers each"
+        raise BundleError(msg) from error
+    recipe: ImageRecipe = read_as(ImageRecipe, plain, "", what)
+    return recipe
+
+
+def _checked(inputs: Inputs) -> Inputs:
+    if not inputs.samples:
+        msg = "there are no samples: samples() must yield at least one"
+        raise BundleError(msg)
+    if len(inputs.samples) > LIST_LENGTH:
+        msg = f"there are {len(inputs.samples)} samples, and a bundle holds at most {LIST_LENGTH}: yield fewer"
+        raise BundleError(msg)
+    return inputs

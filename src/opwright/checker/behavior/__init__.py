@@ -1,0 +1,1 @@
+"""How an operator behaves beyond the numbers of one call: memory, threads, repetition, its fake kernel."""

@@ -1,0 +1,109 @@
+"""The fake kernel beside the real one: the same shapes, dtypes, devices and strides, and no memory in common."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import _pytree as pytree
+
+from opwright.checker.cases.case import Family
+from opwright.checker.kinds import Kind
+from opwright.checker.models import repro
+from opwright.checker.verdict import Failure
+from opwright.spec import derive
+from opwright.spec.difference import described
+
+if TYPE_CHECKING:
+    from opwright.checker.cases.case import Case
+    from opwright.checker.steps import Steps
+
+# The fake kernel sees no numbers: special ones are like all others to it. What is refused is eager mode's to check.
+_FAMILIES = {Family.DTYPE, Family.STRIDES, Family.OFFSET, Family.SIZE, Family.EMPTY, Family.TAIL}
+
+
+def check_fake(steps: Steps) -> None:
+    """Compare the fake kernel's results with the real ones, for all samples and for what eager mode accepts beside."""
+    subject, recorder = steps.subject, steps.recorder
+    for case in subject.samples:
+        _check(steps, case)
+    if recorder.failed:
+        return
+    for case in subject.varied:
+        if case.family in _FAMILIES and not _check(steps, case):
+            return
+
+
+def _check(steps: Steps, case: Case) -> bool:
+    """Compare one case; False where it told all that there is to tell."""
+    subject, recorder = steps.subject, steps.recorder
+    call = repro.instead(subject, case, _written)
+    step = f"{case.name}, real and fake"
+    if not recorder.begin(step, call):
+        return False
+    try:
+        real = subject.call(case.fresh())
+    except Exception as error:
+        if case.family is Family.SAMPLE:
+            steps.fail(step, call, error, Kind.RAISES)
+        return True
+    mode = FakeTensorMode()
+    arguments = pytree.tree_map_only(Tensor, mode.from_tensor, case.fresh())
+    try:
+        with mode:
+            fake = subject.call(arguments)
+    except Exception as error:
+        if subject.expected(case).refusal:
+            return True  # the reference refuses too: that the kernel does not is for eager mode to tell
+        steps.fail(step, call, error, Kind.FAKE_RAISES)
+        return False
+    found = _difference(real, fake, arguments, written=len(subject.op.mutates))
+    if found is None:
+        recorder.ok()
+        return True
+    kind, got, expected = found
+    recorder.fail(Failure(kind, step, call, got=got, expected=expected))
+    return False
+
+
+def _difference(
+    real: list[Any], fake: list[Any], arguments: dict[str, Any], written: int
+) -> tuple[Kind, str, str] | None:
+    """How the fake results differ from the real ones: (kind, got, expected); None where they do not."""
+    pairs = itertools.zip_longest(pytree.tree_leaves(real), pytree.tree_leaves(fake))
+    for at, (own, other) in enumerate(pairs):
+        found = _leaf_difference(own, other)
+        if found is not None:
+            kind, got, expected = found
+            which = f"result {at} of " if len(real) > 1 else ""
+            return kind, f"{which}the fake kernel: {got}", f"{which}the operator: {expected}"
+    given = {tensor.untyped_storage()._cdata for tensor in derive.tensors(arguments)}
+    returned = fake[: len(fake) - written]
+    if any(tensor.untyped_storage()._cdata in given for tensor in derive.tensors(returned)):
+        return Kind.ALIAS, "the fake kernel: a result in the memory of an argument", "the operator: fresh memory"
+    return None
+
+
+def _leaf_difference(real: Any, fake: Any) -> tuple[Kind, str, str] | None:
+    if not isinstance(real, Tensor) or not isinstance(fake, Tensor):
+        # Of a number a fake kernel knows the type; None is what is not there in both.
+        same = type(real) is type(fake) and not isinstance(real, Tensor)
+        return None if same else (Kind.FAKE_SHAPE, described(fake), described(real))
+    if fake.shape != real.shape:
+        return Kind.FAKE_SHAPE, described(fake), described(real)
+    if fake.dtype != real.dtype or fake.device != real.device:
+        return Kind.FAKE_DTYPE, described(fake), described(real)
+    # Nothing is read by the stride of a dimension without a second element.
+    own, other = (
+        [stride for stride, size in zip(one.stride(), real.shape, strict=True) if size > 1] if real.numel() else []
+        for one in (real, fake)
+    )
+    if own != other:
+        return Kind.FAKE_STRIDES, f"strides {fake.stride()}", f"strides {real.stride()}, {described(real)}"
+    return None
+
+
+def _written(call: str) -> str:
+    return f"real = {call}\nwith torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):\n    fake = {call}"

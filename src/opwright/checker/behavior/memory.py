@@ -1,0 +1,118 @@
+"""What a result's memory is: its own, an argument's, or nobody's any more; and how much is in use."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# How often the allocator is asked: it may have other memory of that size to give first.
+_TRIES = 16
+_MORE_TRIES = 1024
+_MOST_BYTES = 2**23
+# The sizes of the pieces that glibc gives are this many bytes apart.
+_GRAIN = 16
+
+# Typed here, not where it is asked: that takes memory, and perhaps the very memory that is looked for.
+_libc = ctypes.CDLL(None)
+_libc.malloc.restype = ctypes.c_void_p
+_libc.malloc.argtypes = [ctypes.c_size_t]
+_libc.free.argtypes = [ctypes.c_void_p]
+
+
+def address_range(tensor: Tensor) -> range:
+    """The addresses of the elements of `tensor`, and of what lies between them."""
+    if tensor.numel() == 0 or tensor.device.type == "meta":
+        return range(0)
+    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return range(tensor.data_ptr(), tensor.data_ptr() + span * tensor.element_size())
+
+
+def overlap(one: range, other: range) -> bool:
+    """Whether two ranges of addresses have one in common."""
+    return one.start < other.stop and other.start < one.stop
+
+
+def shares_memory(results: Sequence[Any], arguments: Any) -> bool:
+    """Whether a tensor among `results` lies in the memory of one among `arguments`."""
+    taken = [address_range(tensor) for tensor in derive.tensors(arguments)]
+    return any(overlap(address_range(result), span) for result in derive.tensors(list(results)) for span in taken)
+
+
+def is_freed(results: Sequence[Any]) -> bool:
+    """Whether the allocator hands out memory that a tensor among `results` still shows."""
+    for result in derive.tensors(list(results)):
+        span = address_range(result)
+        if len(span) and result.device.type == "cpu" and _is_handed_out(span):
+            return True
+    return False
+
+
+def _is_handed_out(span: range) -> bool:
+    count = len(span)
+    # A few first, which take no memory but what is asked for: a larger request, even that of a growing list, lets the
+    # allocator join small free pieces to others, and the one looked for is then far down its lists. It may lie among
+    # those of the next size: where 16 bytes would be left over, glibc gives the piece whole.
+    given = [(_libc.malloc(size), size) for size in (count, count + _GRAIN) for _ in range(_TRIES)]
+    # Smaller pieces too: something else may sit in a part of it by now.
+    given += [
+        (_libc.malloc(size), size)
+        for size in (count, count // 2, count // 8)
+        for _ in range(max(_TRIES, min(_MORE_TRIES, _MOST_BYTES // max(size, 1))))
+    ]
+    fresh = [torch.empty(count, dtype=torch.uint8) for _ in range(_TRIES)]
+    spans = [range(start, start + size) for start, size in given if start] + [address_range(tensor) for tensor in fresh]
+    for start, _ in given:
+        _libc.free(start)
+    return any(overlap(span, other) for other in spans)
+
+
+def same_bytes(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors hold the same bytes in all of their storage; NaN is the same as itself."""
+    if one.device.type == "meta":
+        return True
+    mine, its = one.untyped_storage(), other.untyped_storage()
+    flat = [torch.empty(0, dtype=torch.uint8, device=one.device).set_(storage) for storage in (mine, its)]
+    return torch.equal(*flat)
+
+
+class _MallocInfo(ctypes.Structure):
+    """What glibc's mallinfo2 gives (malloc.h)."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *(
+                "arena",
+                "ordblks",
+                "smblks",
+                "hblks",
+                "hblkhd",
+                "usmblks",
+                "fsmblks",
+                "uordblks",
+                "fordblks",
+                "keepcost",
+            ),
+        )
+    ]
+
+
+def bytes_in_use() -> int | None:
+    """The bytes that this process has from malloc and has not given back; None where glibc cannot say."""
+    gc.collect()
+    try:
+        ask = ctypes.CDLL(None).mallinfo2
+    except AttributeError:
+        return None
+    ask.restype = _MallocInfo
+    info = ask()
+    return int(info.uordblks) + int(info.hblkhd)

@@ -1,0 +1,39 @@
+"""PyTorch's own test of registrations, `torch.library.opcheck`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from opwright.checker.kinds import Kind
+from opwright.checker.verdict import Failure
+from opwright.spec import derive
+from opwright.spec.difference import first_line
+
+if TYPE_CHECKING:
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+
+def check_with_opcheck(subject: Subject, recorder: Recorder) -> None:
+    """PyTorch's own test of registrations."""
+    if recorder.failed:
+        return
+    tests = ("test_schema", "test_autograd_registration", "test_faketensor")
+    for case in subject.samples[: 1 if subject.options.quick else 2]:
+        call = subject.code(case)
+        if not recorder.begin(f"{case.name}: torch.library.opcheck", call):
+            continue
+        arguments = case.fresh()
+        for name in set(subject.floating(case)) & set(subject.op.differentiable):
+            for tensor in derive.tensors(arguments[name]):
+                tensor.requires_grad_(tensor.is_floating_point())
+        positional, keywords = subject.op.spread(arguments)
+        try:
+            torch.library.opcheck(subject.overload, tuple(positional), keywords, test_utils=tests)
+            recorder.ok()
+        except Exception as error:
+            recorder.fail(
+                Failure(Kind.OPCHECK, case.name, call, first_line(error), "no objection", detail=str(error)[:2000])
+            )

@@ -1,0 +1,66 @@
+"""Compares what the same call gives at different times, in different threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from opwright.spec.difference import described, differs
+from opwright.spec.expected import expected_results
+
+if TYPE_CHECKING:
+    from opwright.checker.cases.case import Case
+    from opwright.checker.subject import Subject
+
+
+def changed_answer(subject: Subject, case: Case, results: list[Any], before: list[Any]) -> str | None:
+    """How `results` of `case` differ from those of the same call before; None where both are the same or right.
+
+    The same call may round differently: with another number of threads inside, which a BLAS may choose anew in each
+    thread, or with atomic additions in another order. So bits are not compared: the oracle says how far off is right.
+    """
+    found = difference(results, before)
+    if found is None or subject.judge(case, results) is not None:
+        return found
+    # An operator that exists in Python alone is its own reference: one that changes does not say what is right.
+    again = expected_results(subject.op, case.fresh)
+    return None if difference(list(again.own), list(subject.expected(case).own)) is None else found
+
+
+def difference(results: list[Any], before: list[Any]) -> str | None:
+    """How `results` differ from what they were by more than rounding; None where they do not."""
+    for result, earlier in zip(pytree.tree_leaves(results), pytree.tree_leaves(before), strict=True):
+        if earlier is None and result is not None:
+            return f"{described(result)} instead of None"
+        found = differs(result, earlier, earlier)
+        if found is not None:
+            return f"{found.got} instead of {found.expected}"
+    return None
+
+
+def same_numbers(result: Any, earlier: Any) -> bool:
+    """Whether a result still holds the very numbers that it held."""
+    if not isinstance(result, Tensor):
+        return bool(result == earlier)
+    if torch.equal(result, earlier):
+        return True  # that calls no NaN equal
+    return bool(((result == earlier) | (result.isnan() & earlier.isnan())).all())
+
+
+def shifted(arguments: dict[str, Any], by: int) -> dict[str, Any]:
+    """The same call with its floating numbers in other places."""
+
+    def shift(tensor: Tensor) -> Tensor:
+        return tensor.flatten().roll(by).view(tensor.shape) if tensor.is_floating_point() else tensor
+
+    made: dict[str, Any] = pytree.tree_map_only(Tensor, shift, arguments)
+    return made
+
+
+def copies(results: list[Any]) -> list[Any]:
+    """The results of a call in memory of their own."""
+    made: list[Any] = pytree.tree_map_only(Tensor, Tensor.clone, results)
+    return made

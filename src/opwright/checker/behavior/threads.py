@@ -1,0 +1,133 @@
+"""Calls from several threads, and with several threads inside."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from opwright.checker.behavior.concurrency import run_concurrently
+from opwright.checker.behavior.same_call import changed_answer, copies, shifted
+from opwright.checker.behavior.thread_count import threads
+from opwright.checker.cases.case import Case, Family
+from opwright.checker.kinds import Kind
+from opwright.checker.verdict import Failure
+from opwright.spec import derive
+from opwright.spec.difference import first_line
+
+if TYPE_CHECKING:
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+_CALLERS = 4
+# Of threads that are started anew: the system may have some of a group wait for each other all the time.
+_GROUPS = 3
+_GROUP_SECONDS = 0.4
+_LEAST_GROUP_SECONDS = 0.1
+_CALLS_EACH = 60  # in a group
+_CALLS_IN_A_ROW = 10
+_BYTES_IN_A_ROW = 2**26
+_SECONDS_IN_A_ROW = 0.02
+_REPEATED = 20
+
+
+def check_threads(subject: Subject, recorder: Recorder) -> None:
+    """The same from one thread and from many, and with any number of threads inside."""
+    if recorder.failed:
+        return
+    cases = [case for case in (subject.samples[0], _widest(subject, recorder)) if case is not None]
+    inside = not subject.options.alone
+    for case in {case.name: case for case in cases}.values():
+        if inside and recorder.begin(f"{case.name}: with 1 thread and with several", subject.code(case)):
+            _check_thread_counts(subject, recorder, case)
+        if recorder.begin(f"{case.name}: from {_CALLERS} threads at once", subject.code(case)):
+            # One thread in each of them: who waits for threads of his own is not inside, where others could meet him.
+            with threads(1):
+                _check_callers(subject, recorder, case)
+
+
+def _widest(subject: Subject, recorder: Recorder) -> Case | None:
+    """The variation with the most elements that is expected to work: work enough for several threads."""
+    if subject.options.quick:
+        cases = subject.samples
+    else:
+        cases = [case for case in subject.varied if case.family in (Family.SIZE, Family.TAIL)]
+    living = [case for case in cases if not recorder.died_of(case.name)]
+    working = [case for case in living if not subject.expected(case).refusal]
+    return max(working, key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)), default=None)
+
+
+def _check_thread_counts(subject: Subject, recorder: Recorder, case: Case) -> None:
+    several = max(torch.get_num_threads(), 4)
+    with contextlib.suppress(Exception):
+        with threads(1):
+            alone = copies(subject.call(case.fresh()))
+        found: list[str] = []
+        for _ in range(_REPEATED):
+            with threads(several):
+                results = subject.call(case.fresh())
+            if (changed := changed_answer(subject, case, results, alone)) is not None:
+                found.append(changed)
+        if not found:
+            recorder.ok()
+            return
+        # Always wrong: the parts are put together wrongly. Sometimes wrong: they disturb each other.
+        always = len(found) == _REPEATED and len(set(found)) == 1
+        kind = Kind.THREADS if always else Kind.RACE
+        got = f"with {several} threads, {len(found)} of {_REPEATED} times: {found[0]}"
+        lines = subject.code(case).splitlines()
+        code = "\n".join([*lines[:-1], f"torch.set_num_threads({several})", lines[-1]])
+        recorder.fail(Failure(kind, case.name, code, got, "what one thread gives"))
+
+
+def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
+    """Each caller has numbers of its own: what they share would mix them up."""
+    started = time.perf_counter()
+    try:
+        inputs = [shifted(case.fresh(), at) for at in range(_CALLERS)]
+        alone = [copies(subject.call(pytree.tree_map_only(Tensor, Tensor.clone, given))) for given in inputs]
+    except Exception:
+        return
+    once = (time.perf_counter() - started) / _CALLERS
+    nbytes = sum(tensor.nbytes for tensor in pytree.tree_leaves((inputs[0], alone[0])) if isinstance(tensor, Tensor))
+    calls = [Case(f"{case.name}, of caller {at}", case.family, given) for at, given in enumerate(inputs)]
+    for call in calls:
+        subject.expected(call)  # here: an operator that exists in Python alone is its own reference, and may race too
+    in_a_row = max(1, min(_CALLS_IN_A_ROW, _BYTES_IN_A_ROW // max(nbytes, 1), int(_SECONDS_IN_A_ROW / once)))
+
+    def several(at: int) -> str | None:
+        # One after the other, compared later: the more of its time a caller is inside, the more of them meet there.
+        given = [pytree.tree_map_only(Tensor, Tensor.clone, inputs[at]) for _ in range(in_a_row)]
+        try:
+            results = [subject.call(arguments) for arguments in given]
+            return next(
+                filter(None, (changed_answer(subject, calls[at], result, alone[at]) for result in results)), None
+            )
+        except Exception as error:
+            return first_line(error)
+
+    callers = [functools.partial(several, at) for at in range(_CALLERS)]
+    # A sanitizer sees two callers only while both are inside: it gets all the time.
+    least_s = _GROUP_SECONDS if subject.options.alone else _LEAST_GROUP_SECONDS
+    groups = (
+        run_concurrently(
+            callers,
+            times=-(-_CALLS_EACH // in_a_row),
+            least_s=least_s,
+            most_s=_GROUP_SECONDS,
+            # A new thread's first call of a BLAS takes the number of threads that is set in this very thread.
+            prepare=functools.partial(torch.set_num_threads, 1),
+        )
+        for _ in range(_GROUPS)
+    )
+    found = next(filter(None, groups), None)
+    if found is None:
+        recorder.ok()
+    else:
+        code = f"# from {_CALLERS} threads at once, each with numbers of its own:\n{subject.code(case)}"
+        recorder.fail(Failure(Kind.RACE, case.name, code, found, "what the same call gives alone"))

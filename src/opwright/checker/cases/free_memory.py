@@ -1,0 +1,19 @@
+"""How much memory a case may take."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import torch
+
+
+def bytes_free(device: str) -> int:
+    """The bytes that can still be taken on `device`; 0 where the system does not say."""
+    if device == "cuda":
+        return int(torch.cuda.mem_get_info()[0])
+    try:
+        found = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) * 1024 if found else 0

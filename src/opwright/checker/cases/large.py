@@ -1,0 +1,75 @@
+"""A call with a tensor of more than 2**31 bytes, where memory allows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from opwright.checker.cases.case import LARGE_BYTES, Case, Family
+from opwright.checker.cases.free_memory import bytes_free
+from opwright.checker.cases.samples import by_size, redrawn
+from opwright.checker.cases.sizes import SizeSlot, size_slots
+from opwright.spec import Make, derive
+
+if TYPE_CHECKING:
+    from opwright.spec import Op
+
+# The arguments and the copy that is called with come once each; both results, and what lies between, take as much as
+# so many of the largest tensor.
+_FURTHER = 4
+_LARGEST_SIZE = 2 * LARGE_BYTES
+_GIB = 2**30
+
+
+def large_case(op: Op, given: list[Case], device: str, seed: int) -> tuple[Case | None, str]:
+    """A sample of `given` with one size grown until a tensor has more than 2**31 bytes.
+
+    Returns:
+        The case and an empty reason, or None and why there is none.
+    """
+    left_out = "no call with more than 2^31 bytes was tried"
+    if any(other.gradient is not None and other.gradient.op is op for other in op.library.ops.values()):
+        return None, f"{left_out}: the samples of a gradient hold results too, and would take too much memory"
+    # Elements of few bytes: more of them, and larger indices.
+    dtype = min((torch.float32, *op.dtypes), key=lambda dtype: dtype.itemsize)
+    for at in by_size(given):
+        for slot in size_slots(op, device, seed):
+            size = _size_that_is_large(op, at, slot, dtype)
+            if size is None:
+                continue
+            shaped = derive.tensors(_shaped(op, at, slot, dtype, size))
+            largest = max(tensor.nbytes for tensor in shaped)
+            needed, free = 2 * sum(tensor.nbytes for tensor in shaped) + _FURTHER * largest, bytes_free(device)
+            if free < needed:
+                return None, f"{left_out}: that takes {needed / _GIB:.1f} GiB of memory, {free / _GIB:.1f} GiB are free"
+            make = Make(seed=seed, dtype=dtype, device=device, most_elements=largest, **slot.resized(size))
+            made = redrawn(op, make, at + 1)
+            if len(made) > at:
+                name = f"{given[at].name}, {slot.name} as {size}: more than 2^31 bytes"
+                return Case(name, Family.FAR, made[at]), ""
+    return None, f"{left_out}: no size in the samples makes such a tensor"
+
+
+def _shaped(op: Op, at: int, slot: SizeSlot, dtype: torch.dtype, size: int) -> dict[str, Any] | None:
+    """The arguments of a sample with another size, without numbers; None where its function does not take that."""
+    made = redrawn(op, Make(dtype=dtype, device="meta", **slot.resized(size)), at + 1)
+    return made[at] if len(made) > at else None
+
+
+def _size_that_is_large(op: Op, at: int, slot: SizeSlot, dtype: torch.dtype) -> int | None:
+    """The smallest size with which a tensor of the sample has more than 2**31 bytes; None where none does."""
+
+    def is_large(size: int) -> bool:
+        return any(tensor.nbytes > LARGE_BYTES for tensor in derive.tensors(_shaped(op, at, slot, dtype, size)))
+
+    high = max(slot.default, 1)
+    while not is_large(high):
+        if high > _LARGEST_SIZE:
+            return None
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_large(middle) else (middle, high)
+    return high

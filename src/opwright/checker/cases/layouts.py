@@ -1,0 +1,81 @@
+"""The same numbers, otherwise laid out in memory."""
+
+from __future__ import annotations
+
+import mmap
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from opwright.checker.cases.case import Family
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OFFSET = 3
+_IMAGE_BATCH = 4  # dimensions of (N, C, H, W)
+# More than 32 bits count, and the rows that are touched of it.
+_FAR_ELEMENTS = 2**31 + 64
+_FAR_ROWS = 512
+
+
+def layouts(tensor: Tensor) -> Iterator[tuple[str, Family, Tensor]]:
+    """Yields (name, family, tensor) for each layout that differs from a contiguous one."""
+    if tensor.numel() == 0 or tensor.dim() == 0:
+        return
+    if tensor.dim() > 1:
+        yield "transposed", Family.STRIDES, tensor.transpose(-2, -1).contiguous().transpose(-2, -1)
+    yield "every second element", Family.STRIDES, _strided(tensor)
+    if tensor.shape[0] > 1:
+        yield "expanded", Family.STRIDES, tensor[:1].clone().expand(tensor.shape)
+    if tensor.dim() == _IMAGE_BATCH:
+        yield "channels last", Family.STRIDES, tensor.contiguous(memory_format=torch.channels_last)
+    yield "with a storage offset", Family.OFFSET, _offset(tensor)
+
+
+def far_apart(tensor: Tensor) -> Tensor | None:
+    """The same numbers, the rows of the first dimension more than 2**31 elements apart; None where that cannot be.
+
+    The memory between them is never touched, and so never taken.
+    """
+    rows = tensor.shape[0] if tensor.dim() else 0
+    if tensor.device.type != "cpu" or not 1 < rows <= _FAR_ROWS or tensor.numel() == 0:
+        return None
+    dense = tensor.contiguous()
+    row = dense.stride(0)
+    step = max(_FAR_ELEMENTS // (rows - 1) + 1, row)
+    size = (rows - 1) * step + row
+    try:
+        memory = mmap.mmap(-1, size * tensor.element_size(), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+    except (OSError, ValueError, OverflowError):  # no address space: a container's limit
+        return None
+    storage = torch.frombuffer(memory, dtype=torch.uint8).view(tensor.dtype)
+    far = storage.as_strided(tensor.shape, (step, *dense.stride()[1:]))
+    return far.copy_(tensor)
+
+
+# Not in Python's own module before 3.13; the value is the kernel's.
+_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+
+
+def _filled(size: tuple[int, ...], like: Tensor) -> Tensor:
+    """Memory that shows when it is read: NaN, or the largest integer."""
+    if like.is_floating_point() or like.is_complex():
+        return torch.full(size, float("nan"), dtype=like.dtype, device=like.device)
+    value = True if like.dtype == torch.bool else torch.iinfo(like.dtype).max
+    return torch.full(size, value, dtype=like.dtype, device=like.device)
+
+
+def _strided(tensor: Tensor) -> Tensor:
+    wide = _filled((*tensor.shape[:-1], 2 * tensor.shape[-1]), tensor)
+    view = wide[..., ::2]
+    view.copy_(tensor)
+    return view
+
+
+def _offset(tensor: Tensor) -> Tensor:
+    wide = _filled((tensor.numel() + _OFFSET,), tensor)
+    view = wide[_OFFSET:].view(tensor.shape)
+    view.copy_(tensor)
+    return view

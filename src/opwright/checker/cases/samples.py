@@ -1,0 +1,50 @@
+"""The author's own calls of an operator, drawn from its samples."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from opwright.checker.cases.case import Case, Family
+from opwright.errors import SpecError
+from opwright.spec import Make, derive
+
+if TYPE_CHECKING:
+    from opwright.spec import Op
+
+
+def samples(op: Op, device: str, seed: int) -> list[Case]:
+    """The author's own calls.
+
+    Raises:
+        SpecError: there are none, or they do not fit the operator.
+    """
+    cases = [
+        Case(f"sample {number}", Family.SAMPLE, op.bind(sample), claimed=True)
+        for number, sample in enumerate(op.draw(Make(seed=seed, device=device)), 1)
+    ]
+    if not cases:
+        msg = f"the samples of {op.qualified_name} yield nothing: yield the arguments of at least one call"
+        raise SpecError(msg)
+    return cases
+
+
+def by_size(given: list[Case]) -> list[int]:
+    """The indices of the samples in `given`, the one with the fewest elements first."""
+    return sorted(range(len(given)), key=lambda at: elements_in(given[at].arguments))
+
+
+def redrawn(op: Op, make: Make, count: int) -> list[dict[str, Any]]:
+    """The arguments of the first `count` samples, made with another `make`; fewer where they do not take it."""
+    made = []
+    try:
+        for sample in itertools.islice(op.draw(make), count):
+            made.append(op.bind(sample))  # noqa: PERF401  those before an exception are kept
+    except Exception:
+        pass
+    return made
+
+
+def elements_in(arguments: dict[str, Any]) -> int:
+    """The number of elements in all tensors of a call."""
+    return sum(tensor.numel() for tensor in derive.tensors(arguments))

@@ -1,0 +1,62 @@
+"""What a check asks of a process of its own: the cells to run, and how. Imports no torch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user of a check asked for.
+
+    Attributes:
+        seed: what random inputs are made from.
+        quick: fewer variations, and only the runtimes that compile nothing.
+        large: also tensors of more than 2**31 bytes, where memory allows.
+        alone: PyTorch's operators use no threads of their own.
+    """
+
+    seed: int = 0
+    quick: bool = False
+    large: bool = False
+    alone: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one process has to do.
+
+    Attributes:
+        namespace: the library's namespace.
+        path: the op.py.
+        shared_object: the library as it was built; None where it has no native source.
+        cells: the cells to run, as [op, runtime, device].
+        options: what the user asked for.
+        work: a folder for files.
+        skip: for each cell, by its index, the steps of which a process died.
+        step_limit_s: a step that takes longer is a hang, and ends the process.
+    """
+
+    namespace: str
+    path: str
+    shared_object: str | None
+    cells: list[list[str]]
+    options: Options
+    work: str
+    skip: dict[str, list[str]] = field(default_factory=dict)
+    step_limit_s: float = 300.0
+
+    def write(self, path: Path) -> None:
+        """Write the job to a file."""
+        path.write_text(json.dumps(asdict(self)))
+
+    @classmethod
+    def read(cls, path: Path) -> Job:
+        """Read a job that `write` wrote."""
+        given = json.loads(path.read_text())
+        return cls(**{**given, "options": Options(**given["options"])})

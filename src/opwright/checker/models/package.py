@@ -1,0 +1,71 @@
+"""The package that AOTInductor compiles of an exported program, for the runtimes that run it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from opwright.checker.models import exported, graphs, repro
+from opwright.errors import ToolchainError
+from opwright.toolchain.compiler import find_cxx
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opwright.checker.cases.case import Case
+    from opwright.checker.models.exported import Exported
+    from opwright.checker.steps import Steps
+    from opwright.checker.subject import Subject
+
+
+def why_not(subject: Subject) -> str:
+    """Why no package can be compiled; empty if one can."""
+    if reason := exported.why_not(subject):
+        return reason
+    if _chosen(subject) is None:
+        return "AOTInductor cannot package an infinite or NaN constant, and every sample has one"
+    try:
+        find_cxx()
+    except ToolchainError:
+        return "AOTInductor compiles C++, and there is no compiler: `opwright doctor` says how to get one"
+    return ""
+
+
+def packaged(steps: Steps, runtime: str) -> tuple[Path, Exported, list[Case]] | None:
+    """The package of one group of samples, compiled now or before; what it was made of, and what it serves."""
+    subject = steps.subject
+    number = _chosen(subject)
+    if number is None:  # only for the type checker: `why_not` has told it
+        raise AssertionError
+    groups = exported.groups(subject)
+    if len(groups) > 1:
+        steps.recorder.note(f"compiled for {groups[number][0].name}, one of {len(groups)} combinations of constants")
+    program = exported.exported(steps, groups[number], number)
+    if program is None:
+        return None
+    path = subject.work / f"{subject.op.name}_package.pt2"
+    if not path.is_file():
+        step = f"{program.case.name}, compiled by AOTInductor"
+        made = steps.do(step, repro.package(subject, program.case), lambda: _compile(program, path))
+        if made is None:
+            return None
+    return path, program, exported.served(steps, program, runtime)
+
+
+def _chosen(subject: Subject) -> int | None:
+    """The number of the group of samples to package: the one that serves most calls; None where none can be."""
+    groups = exported.groups(subject)
+    served = {
+        number: len(group) + len(graphs.other_sizes(subject, group[0]))
+        for number, group in enumerate(groups)
+        if not exported.has_infinities(group[0])
+    }
+    return max(served, key=lambda number: served[number], default=None)
+
+
+def _compile(program: Exported, path: Path) -> Path:
+    part = path.with_suffix(".part.pt2")
+    with torch.no_grad():
+        torch._inductor.aoti_compile_and_package(program.program, package_path=str(part))
+    return part.rename(path)

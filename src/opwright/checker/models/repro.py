@@ -1,0 +1,142 @@
+"""Lines of Python that call an operator in a runtime, for somebody to paste."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from opwright.checker.cases.code import value_code
+from opwright.checker.models import source
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from opwright.checker.cases.case import Case
+    from opwright.checker.subject import Subject
+
+
+def instead(subject: Subject, case: Case, written: Callable[[str], str]) -> str:
+    """The lines of eager mode, with others in place of the call.
+
+    Args:
+        subject: the operator.
+        case: what is called.
+        written: makes lines of the expression that calls the operator.
+    """
+    before, _, call = subject.code(case).rpartition("\n")
+    return f"{before}\n{written(call)}"
+
+
+def requiring(subject: Subject, case: Case, lines: str) -> str:
+    """`lines`, of which the last one calls, with gradients required before it."""
+    before, _, call = lines.rpartition("\n")
+    return f"{before}\nfor tensor in {_leaves(subject, case)}:\n    tensor.requires_grad_()\n{call}"
+
+
+def trained(subject: Subject, case: Case, lines: str) -> str:
+    """`lines`, of which the last one gives the result, followed by its gradients."""
+    before, _, call = requiring(subject, case, lines).rpartition("\n")
+    imported = "from opwright.probe.gradients import gradients"
+    return f"{before}\n{imported}\ngradients({call}, {_leaves(subject, case)})"
+
+
+def script(subject: Subject, case: Case) -> str:
+    """Lines that call `case` in TorchScript."""
+    op = subject.op
+    typed = [f"{parameter.name}: {source.annotation(parameter.type)}" for parameter in op.parameters]
+    names = {parameter.name: parameter.name for parameter in op.parameters}
+    call = f"torch.ops.{subject.library.namespace}.{op.name}({source.by_place(subject, names)})"
+    defined = f"def forward({', '.join(['self', *typed])}):\n    return {call}\n"
+    run = f"model({', '.join(values(case.arguments))})"
+    lines = f'class Model(torch.jit.ScriptModule):\n    pass\nmodel = Model()\nmodel.define("""\n{defined}""")\n{run}'
+    return instead(subject, case, lambda _: lines)
+
+
+def export(subject: Subject, case: Case, run: str = "program.module()({})") -> str:
+    """Lines that export the call of `case`, and run it.
+
+    Args:
+        subject: the operator.
+        case: what is called.
+        run: how it is run, with the tensors in place of the braces.
+    """
+    names = holders(case.arguments)
+    sizes = _tupled([_sizes(case.arguments[name]) for name in names])
+
+    def written(call: str) -> str:
+        made = f"program = torch.export.export(Model(), {_tupled(names)}, dynamic_shapes={sizes})"
+        head = (
+            f"class Model(torch.nn.Module):\n    def forward({', '.join(['self', *names])}):\n        return {call}\n"
+        )
+        return f"{head}\n{made}\n{run.format(', '.join(names))}"
+
+    return instead(subject, case, written)
+
+
+def package(subject: Subject, case: Case) -> str:
+    """Lines that compile the call of `case` into a package, and run that."""
+    compiled = "torch._inductor.aoti_compile_and_package(program)"
+    return export(subject, case, f"torch._inductor.aoti_load_package({compiled})({{}})")
+
+
+def in_host(
+    subject: Subject, lines: str, file: str, given: Sequence[str], *, linked: bool, with_gradients: bool
+) -> str:
+    """`lines`, of which the last one runs a model, with a process without Python in place of that one.
+
+    Args:
+        subject: the operator.
+        lines: those that make the model.
+        file: an expression that saves the model and gives the path.
+        given: what the model is called with.
+        linked: whether the program is linked with the libraries, or opens them.
+        with_gradients: whether gradients are computed too.
+    """
+    opened = [f"opwright.open({str(subject.library.root)!r}).path", *(["build_bridge()"] if with_gradients else [])]
+    listed = f"[{', '.join(opened)}]"
+    program, option = (f"build_probe({listed})", "") if linked else ("build_probe()", f", libraries={listed}")
+    backward = ", backward=True" if with_gradients else ""
+    return "\n".join(
+        [
+            lines.rpartition("\n")[0],
+            "from pathlib import Path",
+            "from opwright.probe.build import build_probe",
+            "from opwright.probe.run import run_probe",
+            *(["from opwright.loader.bridge import build_bridge"] if with_gradients else []),
+            f"run_probe({program}, Path({file}), [{_tupled(given)}], work=Path(){option}{backward})",
+        ]
+    )
+
+
+def values(arguments: Mapping[str, Any]) -> list[str]:
+    """Each argument as an expression: those that hold tensors by their names."""
+    return [name if derive.tensors(value) else value_code(value) for name, value in arguments.items()]
+
+
+def holders(arguments: Mapping[str, Any]) -> list[str]:
+    """The names of the arguments that hold tensors."""
+    return [name for name, value in arguments.items() if derive.tensors(value)]
+
+
+def _leaves(subject: Subject, case: Case) -> str:
+    """A tuple of the tensors that have a gradient."""
+    leaves = []
+    for name in subject.op.differentiable:
+        value = case.arguments[name]
+        elements = enumerate(value) if isinstance(value, (list, tuple)) else [(None, value)]
+        for at, one in elements:
+            if isinstance(one, Tensor) and one.is_floating_point():
+                leaves.append(name if at is None else f"{name}[{at}]")
+    return _tupled(leaves)
+
+
+def _sizes(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"{{{', '.join(f'{at}: torch.export.Dim.AUTO' for at, size in enumerate(value.shape) if size > 1)}}}"
+    return f"[{', '.join(map(_sizes, value))}]" if isinstance(value, (list, tuple)) else "None"
+
+
+def _tupled(expressions: Sequence[str]) -> str:
+    return f"({', '.join(expressions)}{',' if len(expressions) == 1 else ''})"

@@ -1,0 +1,200 @@
+"""Models that hold the operator: real source in a file, which TorchScript and people can read."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from opwright.checker.cases.code import value_code
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+    from opwright.checker.cases.case import Case
+    from opwright.checker.subject import Subject
+
+_HEAD = '''"""{name} in a model. Written by `opwright check`."""
+
+from math import inf, nan
+from typing import List, Optional
+
+import torch
+from torch import Tensor, device
+
+
+'''
+# Two branches: a graph that was recorded along one of them would show. Each writes the call in another way.
+_WHOLE = '''class Whole(torch.nn.Module):
+    """The operator with all of its arguments."""
+
+    def forward({signature}):
+        if {flag}:
+            {by_name}
+        else:
+            {by_place}
+        return {returned}
+'''
+_BESIDE = '''
+
+def beside(value):
+    """The same numbers, from a kernel that a compiler makes."""
+    return -(-value) if isinstance(value, Tensor) and value.is_floating_point() else value
+
+
+def between({names}):
+    """The operator between two cheap operations."""
+    {by_place}
+    return {returned}
+'''
+_FIXED = '''class Fixed(torch.nn.Module):
+    """The operator with everything but its tensors fixed."""
+
+    def forward({signature}):
+        {call}
+        return {returned}
+'''
+
+
+def whole(subject: Subject) -> torch.nn.Module:
+    """A model that takes all arguments of the operator, and a flag which of its two branches to take."""
+    op = subject.op
+    typed = [f"{parameter.name}: {annotation(parameter.type)}" for parameter in op.parameters]
+    flag = flag_name(subject)
+    by_name = ", ".join(f"{parameter.name}={parameter.name}" for parameter in op.parameters)
+    source = _WHOLE.format(
+        signature=", ".join(["self", *typed, f"{flag}: bool"]),
+        flag=flag,
+        by_name=_assigned(subject, by_name),
+        by_place=_assigned(subject, by_place(subject, {parameter.name: parameter.name for parameter in op.parameters})),
+        returned=_returned(subject),
+    )
+    made: torch.nn.Module = _module(subject, "whole", source).Whole()
+    return made
+
+
+def between(subject: Subject) -> Any:
+    """A function that calls the operator between two pointwise operations, where its tensors are floating."""
+    op = subject.op
+    arguments = {
+        parameter.name: f"beside({parameter.name})"
+        if "Tensor" in parameter.type and not parameter.mutated
+        else parameter.name
+        for parameter in op.parameters
+    }
+    source = _BESIDE.lstrip().format(
+        names=", ".join(arguments),
+        by_place=_assigned(subject, by_place(subject, arguments)),
+        returned=_returned(subject, beside="beside({})"),
+    )
+    return _module(subject, "between", source).between
+
+
+def fixed(subject: Subject, case: Case, number: int) -> torch.nn.Module:
+    """A model that takes the tensors of `case` (see `tensors`), and has all else written into it.
+
+    Args:
+        subject: the operator.
+        case: what is fixed.
+        number: of this model among those of the operator.
+    """
+    arguments = {}
+    for name, value in case.arguments.items():
+        if isinstance(value, Tensor):
+            arguments[name] = name
+        elif isinstance(value, (list, tuple)) and derive.tensors(value):
+            arguments[name] = f"[{', '.join(names_in(name, value))}]"
+        else:
+            arguments[name] = value_code(value)
+    source = _FIXED.format(
+        signature=", ".join(["self", *(f"{name}: Tensor" for name in tensor_names(case.arguments))]),
+        call=_assigned(subject, by_place(subject, arguments)),
+        returned=_returned(subject),
+    )
+    made: torch.nn.Module = _module(subject, f"fixed_{number}", source).Fixed()
+    return made
+
+
+def names_in(name: str, value: Sequence[Any]) -> list[str]:
+    """What the elements of the list `value` are called: `xs_0`, and None where there is none."""
+    return [f"{name}_{at}" if isinstance(one, Tensor) else "None" for at, one in enumerate(value)]
+
+
+def tensor_names(arguments: Mapping[str, Any]) -> list[str]:
+    """What the tensors of a call are called, in order: `x`, `xs_0`."""
+    names = []
+    for name, value in arguments.items():
+        if isinstance(value, Tensor):
+            names.append(name)
+        elif isinstance(value, (list, tuple)):
+            names += [one for one in names_in(name, value) if one != "None"]
+    return names
+
+
+def outcome(subject: Subject, output: Any, arguments: dict[str, Any]) -> list[Any]:
+    """What a model returned for `arguments`, as `Subject.judge` takes it: with the arguments themselves."""
+    count = len(subject.op.results)
+    listed = [output] if count + len(subject.op.mutates) == 1 else list(output)
+    return [*listed[:count], *(arguments[name] for name in subject.op.mutates)]
+
+
+def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments as a process without Python is given them: enumerators are numbers there."""
+    enumerators = (torch.dtype, torch.layout, torch.memory_format)
+    made: dict[str, Any] = pytree.tree_map_only(enumerators, _number, dict(arguments))
+    return made
+
+
+def flag_name(subject: Subject) -> str:
+    """The name of the flag of `whole`, which no argument has."""
+    name = "by_name"
+    while any(parameter.name == name for parameter in subject.op.parameters):
+        name += "_"
+    return name
+
+
+def annotation(type_: str) -> str:
+    """A type of the schema as TorchScript's annotation, to which enumerators are numbers."""
+    return re.sub("ScalarType|Layout|MemoryFormat", "int", type_).replace("Device", "device").replace("number", "float")
+
+
+def _number(enumerator: Any) -> int:
+    # TorchScript knows the numbers, and tells them of what it is given.
+    number: int = torch.jit.CompilationUnit("def number(value: int) -> int:\n    return value\n").number(enumerator)
+    return number
+
+
+def by_place(subject: Subject, arguments: Mapping[str, str]) -> str:
+    """The arguments of a call as they are written, given how each of them is."""
+    keywords = {parameter.name for parameter in subject.op.parameters if parameter.keyword_only}
+    return ", ".join(f"{name}={value}" if name in keywords else value for name, value in arguments.items())
+
+
+def _assigned(subject: Subject, arguments: str) -> str:
+    call = f"torch.ops.{subject.library.namespace}.{subject.op.name}({arguments})"
+    return f"result_ = {call}" if subject.op.results else call
+
+
+def _returned(subject: Subject, beside: str = "{}") -> str:
+    op = subject.op
+    count = len(op.results)
+    results = ["result_"] if count == 1 else [f"result_[{at}]" for at in range(count)]
+    return ", ".join([*(beside.format(result) for result in results), *op.mutates]) or "None"
+
+
+def _module(subject: Subject, what: str, source: str) -> ModuleType:
+    # TorchScript reads the source again: it has to be a file.
+    path = subject.work / f"{subject.op.name}_{what}.py"
+    path.write_text(_HEAD.format(name=subject.op.qualified_name) + source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(f"opwright_models.{path.stem}", path)
+    if spec is None or spec.loader is None:  # only for the type checker: it ends in .py
+        raise AssertionError
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

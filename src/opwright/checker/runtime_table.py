@@ -1,0 +1,54 @@
+"""The eleven runtimes in one table: what a check knows of each before it runs it. Imports no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RuntimeRow:
+    """What a check knows of a runtime before it runs it.
+
+    Attributes:
+        name: its name in reports; its module in `checker/runtimes/` has underscores in place of hyphens.
+        lane: one process runs the runtimes of a lane one after the other; lanes run side by side.
+        step_limit_s: how long one step may take, in seconds; a longer one is a hang.
+        quick: whether it compiles nothing, and so ends in seconds.
+        sanitizable: whether everything that it runs is in the instrumented process itself.
+    """
+
+    name: str
+    lane: str
+    step_limit_s: float
+    quick: bool = False
+    sanitizable: bool = False
+
+
+RUNTIMES = (
+    RuntimeRow("eager", "in Python", 300, quick=True, sanitizable=True),
+    RuntimeRow("autograd", "in Python", 300, quick=True, sanitizable=True),
+    RuntimeRow("compile", "compiled", 900, quick=True),
+    RuntimeRow("vmap", "in Python", 300, quick=True, sanitizable=True),
+    RuntimeRow("trace", "in Python", 300, quick=True, sanitizable=True),
+    RuntimeRow("script", "in Python", 300, quick=True, sanitizable=True),
+    RuntimeRow("export", "ahead of time", 900),
+    RuntimeRow("aoti", "ahead of time", 900),
+    RuntimeRow("host-linked", "ahead of time", 900),
+    RuntimeRow("host-script", "ahead of time", 900),
+    RuntimeRow("host-aoti", "ahead of time", 900),
+)
+RUNTIME_NAMES = tuple(row.name for row in RUNTIMES)
+# The slowest first: it decides when the check is done.
+LANES = ("ahead of time", "compiled", "in Python")
+
+
+def runtime_row(name: str) -> RuntimeRow:
+    """The row of the runtime of that name.
+
+    Raises:
+        KeyError: there is no such runtime.
+    """
+    return _BY_NAME[name]
+
+
+_BY_NAME = {row.name: row for row in RUNTIMES}

@@ -1,0 +1,27 @@
+"""C++ and CUDA extensions for scripts and setup.py files, with names from `torch.utils.cpp_extension`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opwright._lazy import names_from
+
+if TYPE_CHECKING:
+    from opwright.builder.setuptools import BuildExtension, OpExtension
+    from opwright.loader.jit import load, load_inline
+
+__all__ = ["BuildExtension", "OpExtension", "load", "load_inline"]
+
+# Imported at first use: a setup.py needs no torch, and a script no setuptools.
+_HOMES = {
+    "BuildExtension": "opwright.builder.setuptools",
+    "OpExtension": "opwright.builder.setuptools",
+    "load": "opwright.loader.jit",
+    "load_inline": "opwright.loader.jit",
+}
+if not TYPE_CHECKING:  # a type checker would take every name for one of these
+    __getattr__ = names_from(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return __all__

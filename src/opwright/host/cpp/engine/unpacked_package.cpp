@@ -1,0 +1,68 @@
+#include "engine/unpacked_package.h"
+
+#include <caffe2/serialize/inline_container.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <system_error>
+#include <vector>
+
+#include "engine/reason.h"
+#include "opwright/host/error.h"
+
+namespace opwright::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t chunk_bytes = 1 << 20;
+
+std::string new_private_folder() {
+    const char* chosen = std::getenv("TMPDIR");
+    for (const char* parent : {chosen ? chosen : "/tmp", "/tmp", "/var/tmp", "/dev/shm", "."}) {
+        std::string folder = (fs::absolute(parent) / "opwright-XXXXXX").string();
+        if (access(parent, W_OK) == 0 && mkdtemp(folder.data())) return folder;
+    }
+    throw std::runtime_error("no folder for temporary files is writable: set TMPDIR to one");
+}
+
+void unpack(caffe2::serialize::PyTorchStreamReader& archive, const std::string& record, const fs::path& file) {
+    fs::create_directories(file.parent_path());
+    std::ofstream out(file, std::ios::binary);
+    std::vector<char> chunk(chunk_bytes);
+    auto chunks = archive.createChunkReaderIter(record, archive.getRecordSize(record), chunk.size());
+    while (const size_t bytes = chunks.next(chunk.data())) out.write(chunk.data(), static_cast<std::streamsize>(bytes));
+    out.close();
+    if (!out)
+        throw std::runtime_error(file.string() + " cannot be written: is the disk full? TMPDIR names another place");
+}
+
+bool is_inside(const fs::path& record) {
+    const fs::path normal = record.lexically_normal();
+    return normal.is_relative() && *normal.begin() != "..";
+}
+
+}  // namespace
+
+UnpackedPackage::UnpackedPackage(const std::string& path) {
+    try {
+        caffe2::serialize::PyTorchStreamReader archive(path);
+        folder_ = new_private_folder();
+        for (const std::string& record : archive.getAllRecords()) {
+            if (!is_inside(record)) throw std::runtime_error("its record '" + record + "' leads out of the package");
+            unpack(archive, record, folder_ / record);
+        }
+    } catch (const std::exception& error) {
+        std::error_code ignored;
+        fs::remove_all(folder_, ignored);
+        throw Error(Code::model_invalid, "model " + path + " cannot be read: " + reason(error));
+    }
+}
+
+UnpackedPackage::~UnpackedPackage() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+}
+
+}  // namespace opwright::host

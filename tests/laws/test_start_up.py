@@ -1,0 +1,55 @@
+"""What a verb imports before it works: the command line starts at once."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OPWRIGHT = Path(sys.executable).with_name("opwright")
+VERBS = ("new", "build", "check", "bench", "ship", "migrate", "verify", "run", "doctor")
+HEAVY = {"torch", "numpy", "matplotlib", "jinja2", "rich", "elftools", "filelock", "ninja", "platformdirs", "pydantic"}
+# The templates of a new library need it.
+OF_NEW = {"jinja2"}
+
+
+def imported(*arguments: str | Path, program: Path = OPWRIGHT) -> set[str]:
+    """The top-level packages that a run of the installed program imports."""
+    ended = subprocess.run(
+        [sys.executable, "-X", "importtime", program, *arguments], capture_output=True, text=True, check=False
+    )
+    modules = re.findall(r"^import time:.*\| +(\S+)$", ended.stderr, flags=re.MULTILINE)
+    assert "opwright" in modules, ended.stderr
+    return {module.partition(".")[0] for module in modules}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    assert imported("--help") & HEAVY == set()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_verb_imports_nothing_heavy(verb: str) -> None:
+    assert imported(verb, "--help") & HEAVY == set()
+
+
+@pytest.mark.parametrize("flavour", [(), ("--cuda",), ("--opencv",), ("--python-only",)])
+def test_new_imports_its_templates_and_nothing_else_that_is_heavy(tmp_path: Path, flavour: tuple[str, ...]) -> None:
+    assert imported("new", tmp_path / "mine", *flavour) & HEAVY == OF_NEW
+    assert (tmp_path / "mine" / "op.py").is_file()
+
+
+@pytest.mark.parametrize("verb", ["verify", "run"])
+def test_an_error_of_a_verb_imports_neither_torch_nor_a_console(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "/no/such/compiler")
+    assert imported(verb, tmp_path) & HEAVY <= {"platformdirs"}
+
+
+def test_the_proof_that_a_module_is_absent_sees_it_where_it_is(tmp_path: Path) -> None:
+    program = tmp_path / "opwright"
+    program.write_text("import numpy.linalg\nimport opwright.spec.derive\n")
+    assert {"torch", "numpy"} <= imported(program=program)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opwright.bundle.compile.processor import features_here, features_needed
+from opwright.errors import BundleError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+V3 = {"abm", "avx", "avx2", "bmi1", "bmi2", "cx16", "f16c", "fma", "lahf_lm", "movbe", "pni", "popcnt"}
+V3 |= {"sse4_1", "sse4_2", "ssse3"}
+V4 = V3 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
+
+pytestmark = [
+    pytest.mark.compiles,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the features of other processors are not known"),
+]
+
+
+def needed(*flags: str) -> set[str]:
+    unknown: list[str] = []
+    found = features_needed(flags, unknown.append)
+    assert unknown == []
+    assert sorted(found) == list(found)
+    return set(found)
+
+
+@pytest.mark.parametrize(
+    ("flags", "features"),
+    [
+        ((), set()),
+        (("-O3", "-fPIC", "-DNDEBUG", "-mtune=native", "-mcmodel=large", "-mprefer-vector-width=512"), set()),
+        (("-march=x86-64",), set()),
+        (("-march=x86-64-v3",), V3),
+        (("-march=x86-64-v4",), V4),
+        (("-O2", "-march=x86-64-v3", "-mavx512f"), V3 | {"avx512f"}),
+        (("-mfma",), {"avx", "fma", "pni", "sse4_1", "sse4_2", "ssse3"}),
+        (("-mamx-tile", "-mamx-bf16", "-mavx512vnni"), {"amx_bf16", "amx_tile", "avx512_vnni"}),
+    ],
+)
+def test_the_features_are_those_that_the_compiler_may_use_under_linuxs_names(
+    flags: tuple[str, ...], features: set[str]
+) -> None:
+    found = needed(*flags)
+    assert features <= found
+    if "-mavx512vnni" not in flags and "-mavx512f" not in flags:
+        assert found - features <= {"popcnt"}
+
+
+def test_what_is_compiled_for_this_machine_needs_nothing_that_it_lacks() -> None:
+    assert needed("-march=native") <= features_here()
+
+
+def test_a_feature_without_a_known_name_is_reported_and_not_made_up() -> None:
+    told: list[str] = []
+    assert features_needed(["-m3dnow"], told.append) == ()
+    assert told == ["the compiler may use 3dNOW, which opwright does not know: no host checks for it"]
+
+
+def test_a_level_that_the_compiler_does_not_know_is_told() -> None:
+    with pytest.raises(BundleError, match=r"the compiler does not take -march=x86-64-v9: .*error"):
+        needed("-march=x86-64-v9")
+
+
+def test_the_features_here_are_read_from_what_the_system_says(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("processor : 0\nflags\t\t: fpu avx2 fma\nbugs : none\n")
+    assert features_here(tmp_path / "cpuinfo") == {"fpu", "avx2", "fma"}
+    (tmp_path / "cpuinfo").write_text("")
+    assert features_here(tmp_path / "cpuinfo") == set()

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import sys
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from torch import nn
+
+from opwright.bundle.source.find import find_source
+from opwright.errors import BundleError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.bundle.conftest import Written
+
+NET = """
+class Net(nn.Module):
+    def forward(self, image, factor=None):
+        return image + 1
+
+class Deep:
+    inner = Net
+
+net = Net
+made = Net().train()
+number = 7
+"""
+
+
+def test_the_callable_of_a_file_gives_the_model_in_eval_mode_and_what_is_said_beside_it(written: Written) -> None:
+    path = written(f"{NET}\nshapes = {{'image': '3'}}\nimages = {{}}\ndef samples(): yield torch.ones(3)")
+    source = find_source(f"{path}:net")
+    assert source.name == f"{path}:net"
+    assert source.kind == "module"
+    assert not source.model.training
+    assert source.parameters == ("image", "factor")
+    assert source.shapes == {"image": "3"}
+    assert source.samples is not None
+    assert [tensor.tolist() for tensor in source.samples()] == [[1, 1, 1]]
+
+
+@pytest.mark.parametrize("attribute", ["Net", "Deep.inner", "made"])
+def test_a_class_and_a_module_are_taken_too(written: Written, attribute: str) -> None:
+    source = find_source(f"{written(NET)}:{attribute}")
+    assert not source.model.training
+    assert source.model(torch.ones(1)) == 2
+
+
+def test_a_file_finds_what_lies_beside_it_and_the_path_is_as_before(written: Written) -> None:
+    written("def half(x): return x / 2", "beside_a_model.py")
+    before = list(sys.path)
+    path = written("from beside_a_model import half\nclass Net(nn.Module):\n    def forward(self, x): return half(x)")
+    assert find_source(f"{path}:Net").model(torch.ones(1)) == 0.5
+    assert sys.path == before
+
+
+def test_a_module_of_the_current_folder_is_found(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(written(NET, "model_of_this_folder.py").parent)
+    assert find_source("model_of_this_folder:net").model(torch.ones(1)) == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (
+            "resnet",
+            "'resnet' does not name a model: expected file.py:callable, package.module:callable, or a",
+        ),
+        ("missing.pt", "the model missing.pt does not exist: expected file.py:callable"),
+        ("missing.py:net", "missing.py does not exist: expected file.py:callable"),
+        ("no_such_package.models:net", "there is no module 'no_such_package.models' in this folder or installed"),
+        ("{path}", "holds code: name the callable in it that makes the model, as in {path}:model"),
+        ("{path}:nett", "{path}:nett: it has no 'nett'; it has the callables Net, Deep, net, made"),
+        ("{path}:number", "{path}:number is a int: expected a callable that takes nothing and returns a module"),
+        ("{path}:Deep", "{path}:Deep returns a Deep: expected a torch.nn.Module"),
+        ("{path}:fails", "{path}:fails does not run: ValueError: no luck"),
+        (
+            "{path}:op",
+            "{path}:op does not run: the operator nowhere::f is not defined: name the library that defines it with",
+        ),
+    ],
+)
+def test_what_names_no_model_is_refused(written: Written, model: str, message: str) -> None:
+    more = "def fails(): raise ValueError('no luck')\ndef op(): return torch.ops.nowhere.f"
+    path = written(f"{NET}\n{more}")
+    with pytest.raises(BundleError) as refused:
+        find_source(model.format(path=path))
+    assert message.format(path=path) in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["import no_such_module_at_all", "1 / 0", "def f(:"])
+def test_a_file_that_does_not_run_is_refused_with_what_it_says(written: Written, text: str) -> None:
+    path = written(text)
+    with pytest.raises(BundleError, match=r"model\.py does not run: \w+Error: "):
+        find_source(f"{path}:net")
+
+
+@pytest.mark.parametrize("what", ["shapes", "images"])
+def test_what_is_said_beside_the_model_is_a_dict(written: Written, what: str) -> None:
+    path = written(f"{NET}\n{what} = ['3']")
+    with pytest.raises(BundleError, match=rf"{what} in .* is \['3'\]: expected a dict by the names of the inputs"):
+        find_source(f"{path}:net")
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.linear(x)
+        return result
+
+
+def test_a_saved_torchscript_model_is_known_by_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "saved.pt"
+    torch.jit.script(Net()).save(str(path))
+    source = find_source(path)
+    assert (source.kind, source.parameters) == ("torchscript", ("x",))
+    assert not source.model.training
+
+
+def test_a_saved_exported_program_is_known_by_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "saved.pt2"
+    torch.export.save(torch.export.export(Net(), (torch.ones(3, 2),)), path)
+    source = find_source(path)
+    assert (source.kind, source.parameters) == ("exported", ("x",))
+
+
+def test_weights_are_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "weights.pt"
+    torch.save(Net().state_dict(), path)
+    with pytest.raises(BundleError) as refused:
+        find_source(path)
+    assert "holds weights, not a model: name the callable that makes the model" in str(refused.value)
+    assert f"and give --weights {path}" in str(refused.value)
+
+
+class Vandal:
+    def __init__(self, marker: str) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return (open, (self.marker, "w"))
+
+
+@pytest.mark.parametrize("in_zip", [True, False])
+def test_a_pickled_model_is_refused_and_nothing_of_it_runs(tmp_path: Path, in_zip: bool) -> None:
+    path, marker = tmp_path / "pickled.pt", tmp_path / "ran"
+    torch.save([Net(), Vandal(str(marker))], path, _use_new_zipfile_serialization=in_zip)
+    with pytest.raises(BundleError, match="is refused: it is pickled, and reading it could run any code"):
+        find_source(path)
+    assert not marker.exists()
+
+
+def test_no_archive_at_all_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.pt2").write_text("hello")
+    with pytest.raises(BundleError, match="is refused: it is pickled, and reading it could run any code, or it is no"):
+        find_source(tmp_path / "text.pt2")
+
+
+def test_a_damaged_archive_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "saved.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("saved/constants.pkl", b"no pickle")
+    with pytest.raises(BundleError, match=r"saved\.pt cannot be loaded: .+") as refused:
+        find_source(path)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,140 @@
+"""Operators that exist in Python alone, and depend on the thread or on the number of threads."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from opwright.checker.behavior.thread_count import threads
+from opwright.checker.behavior.threads import check_threads
+from opwright.checker.kinds import Kind
+
+if TYPE_CHECKING:
+    from tests.unit.checker.behavior.conftest import RunChecks
+    from tests.unit.checker.conftest import MakeSubject
+
+SAMPLES = """
+@f.samples
+def _(make):
+    yield make.randn(40)
+"""
+RIGHT = "@library.op\ndef f(x: Tensor) -> Tensor:\n    return x + 1\n"
+NOT_A_NUMBER = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    return x * float("nan")
+"""
+BY_THREADS = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    return x + torch.get_num_threads()
+"""
+# Off by a thousandth with one thread, by two with several: what the reference gives in float32 is no better.
+ROUNDED_BY_THREADS = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    error = 0.0 if x.dtype == torch.float64 else 0.001
+    return x + error * (1 if torch.get_num_threads() == 1 else 2)
+"""
+# A new thread adds up the other way round, as a BLAS with another number of threads does: equally right, other bits.
+OTHER_ORDER_IN_A_NEW_THREAD = """
+import threading
+home = threading.get_ident()
+@library.op
+def f(x: Tensor) -> Tensor:
+    total = sum((x if threading.get_ident() == home else x.flip(0)).unbind())
+    return total.reshape(1)
+"""
+WRONG_IN_A_NEW_THREAD = OTHER_ORDER_IN_A_NEW_THREAD.replace(
+    "total.reshape(1)", "total.reshape(1) + (0 if threading.get_ident() == home else 1e-3)"
+)
+SHARED = """
+shared = {}
+@library.op
+def f(x: Tensor) -> Tensor:
+    shared["x"] = x
+    time.sleep(0.001)
+    return shared["x"] + 0
+"""
+RAISES_TOGETHER = """
+inside = []
+@library.op
+def f(x: Tensor) -> Tensor:
+    inside.append(1)
+    time.sleep(0.001)
+    if len(inside) > 1:
+        inside.clear()
+        raise ValueError("somebody else is here")
+    inside.clear()
+    return x + 0
+"""
+WIDER_TOGETHER = """
+inside = []
+@library.op
+def f(x: Tensor) -> Tensor:
+    inside.append(1)
+    time.sleep(0.001)
+    alone = len(inside) == 1
+    inside.clear()
+    return x + 0 if alone else x.double()
+"""
+
+
+@pytest.mark.parametrize("reference", [RIGHT, NOT_A_NUMBER])
+def test_an_operator_that_shares_nothing_passes(make_subject: MakeSubject, failures: RunChecks, reference: str) -> None:
+    assert failures(make_subject(reference + SAMPLES, quick=True), check_threads) == ()
+
+
+@pytest.mark.parametrize(
+    ("reference", "kind", "got"),
+    [
+        (BY_THREADS, Kind.THREADS, "with 4 threads, 20 of 20 times: float32 (40,), at [0]: "),
+        (SHARED, Kind.RACE, "float32 (40,), at ["),
+        (WRONG_IN_A_NEW_THREAD, Kind.RACE, "float32 (1,), at [0]: "),
+        (RAISES_TOGETHER, Kind.RACE, "ValueError: somebody else is here"),
+        (WIDER_TOGETHER, Kind.RACE, "float64 (40,)"),
+    ],
+)
+def test_what_depends_on_threads_is_named(
+    make_subject: MakeSubject, failures: RunChecks, reference: str, kind: Kind, got: str
+) -> None:
+    (failure,) = failures(make_subject(reference + SAMPLES, quick=True), check_threads)
+    assert failure.kind is kind
+    assert failure.got.startswith(got)
+    assert "torch.ops.described_" in failure.repro
+
+
+def test_another_number_of_threads_may_round_otherwise_within_what_is_right(
+    make_subject: MakeSubject, failures: RunChecks
+) -> None:
+    subject = make_subject(ROUNDED_BY_THREADS + SAMPLES, quick=True)
+    assert failures(subject, check_threads) == ()
+
+
+def test_another_order_of_sums_in_a_new_thread_is_not_a_race(make_subject: MakeSubject, failures: RunChecks) -> None:
+    subject = make_subject(OTHER_ORDER_IN_A_NEW_THREAD + SAMPLES, quick=True)
+    (case,) = subject.samples
+
+    with ThreadPoolExecutor(1) as pool:
+        (there,) = pool.submit(subject.call, case.fresh()).result()
+    (here,) = subject.call(case.fresh())
+    torch.testing.assert_close(here, there)
+    assert not torch.equal(here, there)
+    assert failures(subject, check_threads) == ()
+
+
+def test_where_pytorch_has_no_threads_of_its_own_none_are_tried(make_subject: MakeSubject, failures: RunChecks) -> None:
+    subject = make_subject(BY_THREADS + SAMPLES, quick=True)
+    object.__setattr__(subject.options, "alone", True)
+    assert failures(subject, check_threads) == ()
+
+
+def test_the_number_of_threads_comes_back(make_subject: MakeSubject, failures: RunChecks) -> None:
+    before = torch.get_num_threads()
+    failures(make_subject(BY_THREADS + SAMPLES, quick=True), check_threads)
+    with threads(1):
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before

@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+from opwright.checker.cases.free_memory import bytes_free
+
+
+def test_the_memory_that_is_free_is_what_the_system_says() -> None:
+    assert 2**20 < bytes_free("cpu") < 2**50

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given
+from torch import Tensor
+
+from opwright.checker.cases.case import LARGE_BYTES, Case, Family, copied, is_far
+from opwright.checker.cases.layouts import far_apart, layouts
+
+SHAPES = st.lists(st.integers(1, 5), min_size=1, max_size=4)
+DTYPES = st.sampled_from([torch.float32, torch.float64, torch.bfloat16, torch.complex64, torch.int16, torch.uint8])
+
+
+def numbered(shape: list[int], dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.arange(1, 1 + torch.Size(shape).numel()).reshape(shape).to(dtype)
+
+
+def memory(tensor: Tensor) -> Tensor:
+    """Returns all that its storage holds."""
+    return torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage())
+
+
+def by_name(tensor: Tensor) -> dict[str, Tensor]:
+    return {name: other for name, _, other in layouts(tensor)}
+
+
+@given(shape=SHAPES, dtype=DTYPES)
+def test_every_layout_holds_the_same_numbers(shape: list[int], dtype: torch.dtype) -> None:
+    tensor = numbered(shape, dtype)
+    for name, _, other in layouts(tensor):
+        assert (other.shape, other.dtype) == (tensor.shape, tensor.dtype)
+        # Expanded is one row, seen as often as there are rows.
+        goal = tensor[:1].expand(tensor.shape) if name == "expanded" else tensor
+        assert torch.equal(other, goal), name
+
+
+@given(shape=st.lists(st.integers(2, 5), min_size=1, max_size=4))
+def test_strides_or_the_offset_really_differ(shape: list[int]) -> None:
+    tensor = numbered(shape)
+    for name, family, other in layouts(tensor):
+        if family is Family.STRIDES:
+            assert other.stride() != tensor.stride(), name
+            assert not other.is_contiguous()
+            assert other.storage_offset() == 0
+        else:
+            assert other.stride() == tensor.stride()
+            assert other.storage_offset() > 0
+
+
+def test_the_layouts_of_a_batch_of_images_are_all_there() -> None:
+    tensor = numbered([2, 3, 4, 5])
+    found = by_name(tensor)
+    names = ["transposed", "every second element", "expanded", "channels last", "with a storage offset"]
+    assert list(found) == names
+    assert found["transposed"].stride() == (60, 20, 1, 4)
+    assert found["expanded"].stride(0) == 0
+    assert found["channels last"].is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("shape", [[], [0], [3, 0]])
+def test_what_has_one_layout_alone_is_left_as_it_is(shape: list[int]) -> None:
+    assert by_name(torch.zeros(shape)) == {}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "filling"),
+    [(torch.float32, float("nan")), (torch.int16, 2**15 - 1), (torch.uint8, 255), (torch.bool, True)],
+)
+def test_what_lies_between_the_elements_shows_when_it_is_read(dtype: torch.dtype, filling: float) -> None:
+    found = by_name(torch.zeros(2, 3, dtype=dtype))
+    for name, gaps in (("every second element", slice(1, None, 2)), ("with a storage offset", slice(0, 3))):
+        between = memory(found[name])[gaps].double()
+        assert torch.allclose(between, torch.tensor(filling).double(), equal_nan=True), name
+
+
+def resident() -> int:
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def test_rows_far_apart_hold_the_same_numbers_and_take_next_to_no_memory() -> None:
+    tensor = numbered([4, 6, 5])
+    before = resident()
+    far = far_apart(tensor)
+    assert far is not None
+    assert torch.equal(far, tensor)
+    assert (far.stride(0) * 3, far.stride()[1:]) > (2**31, (5, 1))
+    assert is_far(far)
+    assert resident() - before < 2**24
+
+
+def test_rows_far_apart_are_never_copied() -> None:
+    far = far_apart(numbered([2, 3]))
+    assert far is not None
+    before = resident()
+    assert copied(far) is far
+    assert resident() - before < 2**24
+
+
+@pytest.mark.parametrize("shape", [[], [1, 5], [0, 5], [3, 0], [600, 2]])
+def test_what_has_no_rows_to_set_apart_is_left_out(shape: list[int]) -> None:
+    assert far_apart(torch.zeros(shape)) is None
+
+
+def test_a_tensor_that_fills_its_memory_is_not_far_apart_however_large_it_is() -> None:
+    large = torch.empty(LARGE_BYTES + 64, dtype=torch.uint8)  # not touched, and so not taken
+    assert not is_far(large)
+    assert is_far(large[:100])
+
+
+@given(shape=SHAPES, dtype=DTYPES)
+def test_a_copy_has_the_same_layout_in_memory_of_its_own(shape: list[int], dtype: torch.dtype) -> None:
+    for name, _, other in layouts(numbered(shape, dtype)):
+        copy = copied(other)
+        assert torch.equal(copy, other), name
+        assert (copy.stride(), copy.storage_offset()) == (other.stride(), other.storage_offset())
+        assert torch.equal(memory(copy).view(torch.uint8), memory(other).view(torch.uint8))
+        assert copy.untyped_storage().data_ptr() != other.untyped_storage().data_ptr()
+
+
+def test_a_copy_is_conjugate_or_negative_as_lazily_as_the_tensor() -> None:
+    tensor = torch.tensor([1 + 2j, 3 - 1j])
+    for lazy in (tensor.conj(), tensor.conj().imag):
+        copy = copied(lazy)
+        assert (copy.is_conj(), copy.is_neg()) == (lazy.is_conj(), lazy.is_neg())
+        assert torch.equal(copy, lazy)
+
+
+def test_fresh_arguments_are_independent_of_the_case_and_of_each_other() -> None:
+    x = torch.zeros(3)
+    case = Case("a case", Family.SAMPLE, {"x": x, "xs": [torch.zeros(2), None], "factor": 2.0})
+    first, second = case.fresh(), case.fresh()
+    first["x"].fill_(1)
+    first["xs"][0].fill_(1)
+    assert x.sum() == second["x"].sum() == second["xs"][0].sum() == 0
+    assert second["xs"][1] is None
+    assert second["factor"] == 2.0
