@@ -105,6 +105,8 @@ def change_root() -> list[str]:
 def pytest_configure() -> None:
     # Beside the other build output, so that tests find their builds again and leave the user's own cache alone.
     os.environ.setdefault("OPWRIGHT_CACHE", str(Path(__file__).parents[1] / "build" / "test-cache"))
+    # Vector instructions are assumed to work: Inductor's trial of each kind takes seconds in every process.
+    os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
     required()  # a slip of the pen in the switch stops the run before the first test
 
 

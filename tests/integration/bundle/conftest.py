@@ -71,8 +71,8 @@ def scripted(ship_once: ShipOnce) -> Bundle:
     return ship_once("scripted", f"{MODELS}:net", "--ops", str(PACKAGES / "timed"))
 
 
-# A cache of its own, which a test may empty; and vector instructions are taken for granted: to try each takes seconds.
-OF_PACKAGES = {"OPWRIGHT_CACHE": "{folder}/cache", "TORCHINDUCTOR_VEC_ISA_OK": "1"}
+# A cache of its own, which a test may empty, and a folder of its own for temporary files.
+OF_PACKAGES = {"OPWRIGHT_CACHE": "{folder}/cache", "TMPDIR": "{folder}"}
 
 
 @pytest.fixture(scope="session")

@@ -133,6 +133,11 @@ def test_a_package_has_the_same_bytes_each_time_even_from_an_empty_cache(package
     assert (tmp_path / "again/manifest.json").read_bytes() == (packaged.path / "manifest.json").read_bytes()
 
 
+def test_no_precompiled_headers_are_left_behind(packaged: Bundle) -> None:
+    assert list(packaged.path.parent.rglob("*.h"))  # Inductor's own, in opwright's cache
+    assert not list(packaged.path.parent.rglob("*.gch"))
+
+
 def test_nothing_in_a_package_tells_of_the_sources_or_their_folder(packaged: Bundle) -> None:
     content = (packaged.path / "model.pt2").read_bytes()
     assert b"#include" not in content

@@ -213,6 +213,8 @@ def _compiled(program: ExportedProgram, work: Compilation, cpu: str) -> tuple[st
         # debugging variable enables, are addresses in this process.
         "aot_inductor.enable_line_tables": False,
         "size_asserts": False,
+        # They take longer to precompile than one model gains, and 300 MB in the folder for temporary files.
+        "aot_inductor.precompile_headers": False,
         "aot_inductor.metadata": {_METADATA: work.precision},
         **level,
     }

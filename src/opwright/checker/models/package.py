@@ -66,6 +66,8 @@ def _chosen(subject: Subject) -> int | None:
 
 def _compile(program: Exported, path: Path) -> Path:
     part = path.with_suffix(".part.pt2")
+    # Precompiled headers take longer than one model gains by them.
+    settings = {"aot_inductor.precompile_headers": False}
     with torch.no_grad():
-        torch._inductor.aoti_compile_and_package(program.program, package_path=str(part))
+        torch._inductor.aoti_compile_and_package(program.program, package_path=str(part), inductor_configs=settings)
     return part.rename(path)
