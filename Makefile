@@ -5,7 +5,7 @@ TORCH ?=
 VENV := .venv$(if $(TORCH),-torch-$(TORCH))
 BIN := $(CURDIR)/$(VENV)/bin
 
-# Test processes side by side, and in each of them so many compilers: one can take 2 GB of memory.
+# Test processes side by side, each with up to MAX_JOBS compilers: one can take 2 GB of memory.
 JOBS ?= $(shell cores=$$(nproc); echo $$((cores < 8 ? cores : 8)))
 PYTEST = MAX_JOBS=$${MAX_JOBS:-2} $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
