@@ -45,8 +45,8 @@ lint: setup ## all that .ci/run checks before the tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(if $(CXX_FILES),@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES) && echo "clang-format: $(words $(CXX_FILES)) files are well",@echo "clang-format: git lists no C++ files; is this a clone?" && false)
-	@if command -v shellcheck >/dev/null; then shellcheck setup/setup.sh .ci/run && echo "shellcheck: fine"; fi
+	$(if $(CXX_FILES),@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES) && echo "clang-format: $(words $(CXX_FILES)) files are formatted",@echo "clang-format: git lists no C++ files; is this a clone?" && false)
+	@if command -v shellcheck >/dev/null; then shellcheck setup/setup.sh .ci/run && echo "shellcheck: OK"; fi
 
 format: setup ## fix what lint finds, where a tool can
 	$(BIN)/ruff check --fix --exit-zero
