@@ -5,7 +5,7 @@ TORCH ?=
 VENV := .venv$(if $(TORCH),-torch-$(TORCH))
 BIN := $(CURDIR)/$(VENV)/bin
 
-# Test processes side by side, and in each of them so many compilers: one can take 2 GB of memory.
+# Test processes side by side, each with up to MAX_JOBS compilers: one can take 2 GB of memory.
 JOBS ?= $(shell cores=$$(nproc); echo $$((cores < 8 ? cores : 8)))
 PYTEST = MAX_JOBS=$${MAX_JOBS:-2} $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
@@ -45,8 +45,8 @@ lint: setup ## all that .ci/run checks before the tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(if $(CXX_FILES),@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES) && echo "clang-format: $(words $(CXX_FILES)) files are well",@echo "clang-format: git lists no C++ files; is this a clone?" && false)
-	@if command -v shellcheck >/dev/null; then shellcheck setup/setup.sh .ci/run && echo "shellcheck: fine"; fi
+	$(if $(CXX_FILES),@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES) && echo "clang-format: $(words $(CXX_FILES)) files are formatted",@echo "clang-format: git lists no C++ files; is this a clone?" && false)
+	@if command -v shellcheck >/dev/null; then shellcheck setup/setup.sh .ci/run && echo "shellcheck: OK"; fi
 
 format: setup ## fix what lint finds, where a tool can
 	$(BIN)/ruff check --fix --exit-zero

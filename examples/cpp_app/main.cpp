@@ -104,7 +104,7 @@ Options parse(int argc, char** argv) {
 }
 
 void must_be_a_file(const std::string& what, const std::string& path) {
-    if (!std::filesystem::exists(path)) throw Failure(missing_file, what + " " + path + " is not there");
+    if (!std::filesystem::exists(path)) throw Failure(missing_file, what + " " + path + " does not exist");
     if (std::filesystem::is_directory(path)) throw Failure(missing_file, what + " " + path + " is a folder");
 }
 

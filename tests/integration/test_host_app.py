@@ -114,8 +114,8 @@ def test_the_application_runs_a_bundle_with_operators(app: App) -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "message"),
     [
-        ("", 20, "the bundle  is not there; expected a folder that `opwright ship` wrote"),
-        ("nowhere", 20, "the bundle nowhere is not there; expected a folder that `opwright ship` wrote"),
+        ("", 20, "the bundle  does not exist; expected a folder that `opwright ship` wrote"),
+        ("nowhere", 20, "the bundle nowhere does not exist; expected a folder that `opwright ship` wrote"),
         ("changed", 26, r"model\.pt of the bundle changed has the SHA-256 \w+\.\.\.; expected \w+.*"),
     ],
 )

@@ -284,7 +284,7 @@ def test_a_missing_library_and_one_too_many_are_refused_before_any_is_opened(bar
     finally:
         elsewhere.rename(library)
     for (code, opened, said), expected, message in (
-        (missing, 24, "host/lib/libz.so.1 of the bundle /bundle is not there; was the bundle copied whole?"),
+        (missing, 24, "host/lib/libz.so.1 of the bundle /bundle is missing; was the bundle copied whole?"),
         (unexpected, 25, "host/lib/libother.so.1 of the bundle /bundle is not in its manifest; expected nothing "),
     ):
         assert code == expected

@@ -69,7 +69,7 @@ def check(
         progress: is informed of how far the check is.
 
     Returns:
-        The report; `report.passed` says whether all is well.
+        The report; `report.passed` says whether every cell passed.
 
     Raises:
         SpecError: op.py does not describe a library, or a name is unknown.

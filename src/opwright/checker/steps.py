@@ -51,7 +51,7 @@ class Steps:
             step: the step in words, one of its kind in the cell.
             repro: lines of Python that reproduce it.
             action: what is done.
-            case: the call that it makes; what raises in eager mode too is no fault of the runtime.
+            case: the call that it makes; what raises in eager mode too is not a fault of the runtime.
 
         Returns:
             What `action` gave; None where it raised, or where a process died of it before.

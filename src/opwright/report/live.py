@@ -23,7 +23,7 @@ class LiveBar:
         namespace: the library that it is about, which is what the bar is called.
         console: where it is shown.
         verbose: print lines instead.
-        draws_itself: whether a thread redraws it; else it is redrawn when it is told to.
+        draws_itself: whether a thread redraws it; else it is redrawn on request.
     """
 
     def __init__(self, namespace: str, console: Console, *, verbose: bool = False, draws_itself: bool = True) -> None:

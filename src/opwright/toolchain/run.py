@@ -53,7 +53,7 @@ def run(
         env: variables set on top of this process's own.
         on_line: called with each line as it is printed, for progress.
         check: raise when the exit status is not zero.
-        timeout_s: kill it, and what it started, after so many seconds.
+        timeout_s: kill it, and what it started, after this many seconds.
 
     Raises:
         ToolchainError: the program is not there.

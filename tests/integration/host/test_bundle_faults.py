@@ -31,7 +31,7 @@ def test_the_bundle_itself_is_ok(host: Host, bundle: Bundle) -> None:
 def test_a_folder_that_is_no_bundle_is_refused(loads: Loads, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
-    for name, why in (("nothing", "is not there"), ("file", "is no folder")):
+    for name, why in (("nothing", "does not exist"), ("file", "is not a folder")):
         refusal = loads(tmp_path / name)
         assert refusal
         assert (refusal.code, refusal.message) == ("bundle_missing", f"the bundle {tmp_path / name} {why}; {NOWHERE}")
@@ -47,7 +47,7 @@ def test_a_missing_file_is_named(loads: Loads, bundle: Bundle, name: str) -> Non
     refusal = loads(bundle.path)
     assert refusal
     assert refusal.code == ("bundle_missing" if name == "manifest.json" else "file_missing")
-    assert refusal.message.startswith(f"{name} of the bundle {bundle.path} is not there")
+    assert refusal.message.startswith(f"{name} of the bundle {bundle.path} is missing")
 
 
 @pytest.mark.parametrize("name", ["more.txt", ".hidden", "lib/other.so", "goldens/2.pt", "empty/", "lib/empty/"])

@@ -165,9 +165,9 @@ def test_dimensions_listed_as_equal_must_be_of_one_size(refused: Refused, bundle
 CUT = "its data has 767 bytes; expected 768 for its shape"
 WHOLE = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"
 UNREADABLE: dict[str, tuple[bytes, str]] = {
-    "nothing": (b"", "it is no .npy file"),
-    "garbage": (bytes(range(256)), "it is no .npy file"),
-    "only the beginning": (b"\x93NUMPY\1\0", "it is no .npy file"),
+    "nothing": (b"", "it is not an .npy file"),
+    "garbage": (bytes(range(256)), "it is not an .npy file"),
+    "only the beginning": (b"\x93NUMPY\1\0", "it is not an .npy file"),
     "cut within its header": (npy(IMAGE)[:40], "it ends within its header"),
     "cut by a byte": (npy(IMAGE)[:-1], CUT),
     "a byte too many": (npy(IMAGE) + b"\0", "its data has 769 bytes; expected 768"),
@@ -219,11 +219,11 @@ def test_files_that_cannot_be_read_are_refused(ask: Callable[..., Asked]) -> Non
 
 
 ARCHIVES: dict[str, tuple[bytes, str, str]] = {
-    "empty": (b"", "input_unreadable", "it is no .npz file"),
-    "no archive": (npy(IMAGE), "input_unreadable", "it is no .npz file"),
+    "empty": (b"", "input_unreadable", "it is not an .npz file"),
+    "no archive": (npy(IMAGE), "input_unreadable", "it is not an .npz file"),
     "cut": (npz(*BOTH)[:-10], "input_unreadable", "its archive is damaged"),
     "of nothing": (npz(), "input_unreadable", "cannot be read"),
-    "of something else": (npz(("read.me", b"")), "input_unreadable", "it holds 'read.me', which is no .npy file"),
+    "of something else": (npz(("read.me", b"")), "input_unreadable", "it holds 'read.me', which is not an .npy file"),
     "of garbage": (npz(("image.npy", b"x" * 50)), "input_unreadable", "the array image of"),
     "with a flipped bit": (npz(*BOTH).replace(b"\x80?", b"\x80>", 1), "input_unreadable", "its archive is damaged"),
     "with an array twice": (

@@ -210,5 +210,5 @@ def test_a_wrong_op_py_ends_with_3(tmp_path: Path) -> None:
     (tmp_path / "op.py").write_text("import opwright\nlibrary = opwright.Library('mine', sources=['cpu.cpp'])\n")
     ended = program(tmp_path, "--json", "-")
     assert ended.returncode == 3
-    assert ended.stderr.startswith("error: 'cpu.cpp', a source of library 'mine', is not there")
+    assert ended.stderr.startswith("error: 'cpu.cpp', a source of library 'mine', is missing")
     assert ended.stdout == ""

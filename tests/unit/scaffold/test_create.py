@@ -65,7 +65,7 @@ def test_others_may_read_the_folder_as_far_as_the_umask_lets_them(tmp_path: Path
             "'class' is a Python keyword: torch.ops.class is a syntax error. Choose a name such as my_class",
         ),
         ("None", "'None' is a Python keyword"),
-        ("aten", "'aten' belongs to PyTorch; choose one of your own, such as 'my_aten'"),
+        ("aten", "'aten' belongs to PyTorch; choose another one, such as 'my_aten'"),
         ("quantized", "'quantized' belongs to PyTorch"),
         ("load_library", "'load_library' belongs to PyTorch"),
     ],

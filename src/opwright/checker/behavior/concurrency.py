@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# So many times as long as it works may a process wait for a busy machine.
+# A process may wait for a busy machine this many times as long as it works.
 _BUSY = 10
 
 

@@ -78,7 +78,7 @@ def program_path(subject: Subject, number: int) -> Path:
 
 
 def served(steps: Steps, exported: Exported, runtime: str) -> list[Case]:
-    """The calls of `exported` whose sizes it takes: those that it guards against are told."""
+    """The calls of `exported` whose sizes it takes: those that it guards against are noted."""
     cases = [exported.case]
     module = exported.program.module()
     for case in exported.others:

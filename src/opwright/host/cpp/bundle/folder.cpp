@@ -37,7 +37,7 @@ std::string read_small(const fs::path& folder, const std::string& name) {
     if (fs::is_symlink(status)) refuse_link(folder, name);
     if (!fs::is_regular_file(status)) {
         const Code code = name == manifest_name ? Code::bundle_missing : Code::file_missing;
-        throw Error(code, in_bundle(folder, name) + " is not there; expected a folder that `opwright ship` wrote");
+        throw Error(code, in_bundle(folder, name) + " does not exist; expected a folder that `opwright ship` wrote");
     }
     std::error_code error;
     if (fs::file_size(path, error) > limits::manifest_bytes || error)
@@ -71,13 +71,13 @@ void check_entry(const fs::path& folder, const Manifest& manifest, const std::se
                                                " is not in its manifest; expected nothing but "
                                                "what `opwright ship` wrote");
     if (!fs::is_directory(status) && !fs::is_regular_file(status))
-        throw Error(Code::file_unexpected, in_bundle(folder, name) + " is no regular file");
+        throw Error(Code::file_unexpected, in_bundle(folder, name) + " is not a regular file");
 }
 
 void check_file(const fs::path& folder, const std::string& name, const Manifest::File& expected, bool read) {
     const fs::path path = folder / name;
     if (!fs::is_regular_file(status_of(path)))
-        throw Error(Code::file_missing, in_bundle(folder, name) + " is not there; was the bundle copied whole?");
+        throw Error(Code::file_missing, in_bundle(folder, name) + " is missing; was the bundle copied whole?");
     std::error_code error;
     const auto size = static_cast<int64_t>(fs::file_size(path, error));
     if (error || size != expected.bytes)
@@ -97,7 +97,7 @@ Manifest read_manifest(const fs::path& folder) {
     std::error_code error;
     if (!fs::is_directory(folder, error))
         throw Error(Code::bundle_missing, "the bundle " + folder.string() +
-                                              (fs::exists(folder, error) ? " is no folder" : " is not there") +
+                                              (fs::exists(folder, error) ? " is not a folder" : " does not exist") +
                                               "; expected a folder that `opwright ship` wrote");
     const std::string text = read_small(folder, manifest_name);
     if (read_small(folder, digest_name) != sha256_of(text) + "  " + manifest_name + "\n")

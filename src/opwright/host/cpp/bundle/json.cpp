@@ -14,9 +14,9 @@ namespace {
 // The manifest needs five.
 constexpr int deepest = 8;
 
-// A message may quote so many bytes of the manifest.
+// A message quotes at most this many bytes of the manifest.
 constexpr size_t longest_quote = 60;
-// And so many of what the JSON library says, which quotes too.
+// It quotes at most this many bytes of the message of the JSON library, which quotes too.
 constexpr size_t longest_reason = 200;
 
 [[noreturn]] void refuse_text(const std::string& why) {

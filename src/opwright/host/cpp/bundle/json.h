@@ -13,7 +13,8 @@
 
 namespace opwright::host {
 
-// Parses `text`; what comes twice, nests too deep or is no JSON is refused. Throws Error with `manifest_invalid`.
+// Parses `text`; a key that comes twice, deeper nesting, and text that is not JSON are refused. Throws Error with
+// `manifest_invalid`.
 nlohmann::json parse_json(std::string_view text);
 
 class Value {

@@ -39,7 +39,7 @@ std::string current_exception_reason() {
 void require_file(const std::string& what, const std::string& path) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
-    if (!std::filesystem::exists(status)) throw Error(Code::file_missing, what + " " + path + " is not there");
+    if (!std::filesystem::exists(status)) throw Error(Code::file_missing, what + " " + path + " does not exist");
     if (std::filesystem::is_directory(status)) throw Error(Code::file_missing, what + " " + path + " is a folder");
 }
 

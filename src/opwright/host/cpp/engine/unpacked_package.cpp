@@ -21,8 +21,9 @@ constexpr size_t chunk_bytes = 1 << 20;
 std::string new_private_folder() {
     const char* chosen = std::getenv("TMPDIR");
     for (const char* parent : {chosen ? chosen : "/tmp", "/tmp", "/var/tmp", "/dev/shm", "."}) {
+        if (access(parent, W_OK) != 0) continue;  // also where TMPDIR is empty
         std::string folder = (fs::absolute(parent) / "opwright-XXXXXX").string();
-        if (access(parent, W_OK) == 0 && mkdtemp(folder.data())) return folder;
+        if (mkdtemp(folder.data())) return folder;
     }
     throw std::runtime_error("no folder for temporary files is writable: set TMPDIR to one");
 }

@@ -154,7 +154,7 @@ double Model::verify() const {
         const c10::IValue golden =
             host::read_archive("golden", (loaded_->folder / name).string(), Code::golden_differs);
         if (!golden.isTuple() || golden.toTupleRef().elements().size() != 2)
-            throw Error(Code::golden_differs, name + " is no tuple of inputs and outputs");
+            throw Error(Code::golden_differs, name + " is not a tuple of inputs and outputs");
         std::vector<at::Tensor> inputs = tensors(golden.toTupleRef().elements()[0]);
         for (at::Tensor& input : inputs) input = input.to(loaded_->device);
         const std::vector<at::Tensor> wanted = tensors(golden.toTupleRef().elements()[1]);

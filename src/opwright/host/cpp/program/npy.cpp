@@ -95,7 +95,7 @@ std::optional<int64_t> product(const std::vector<int64_t>& sizes, int64_t factor
 }  // namespace
 
 at::Tensor read_npy(const std::string& what, std::string_view bytes) {
-    if (!bytes.starts_with(magic) || bytes.size() < 12) refuse_input(what, "it is no .npy file");
+    if (!bytes.starts_with(magic) || bytes.size() < 12) refuse_input(what, "it is not an .npy file");
     const auto byte = [bytes](size_t at) { return static_cast<size_t>(static_cast<unsigned char>(bytes[at])); };
     const size_t version = byte(6);
     if (version < 1 || version > 3) refuse_input(what, "its version of the format is " + std::to_string(version));

@@ -40,7 +40,7 @@ std::string read_entry(unzFile file, const std::string& what) {
 std::map<std::string, at::Tensor> read_npz(const std::string& path) {
     const std::string what = "the input file " + path;
     const std::unique_ptr<void, int (*)(unzFile)> file(unzOpen64(path.c_str()), unzClose);
-    if (!file) refuse_input(what, "it is no .npz file");
+    if (!file) refuse_input(what, "it is not an .npz file");
     std::map<std::string, at::Tensor> arrays;
     int state = unzGoToFirstFile(file.get());
     for (; state == UNZ_OK; state = unzGoToNextFile(file.get())) {
@@ -50,7 +50,8 @@ std::map<std::string, at::Tensor> read_npz(const std::string& path) {
             UNZ_OK)
             refuse_input(what, "its archive is damaged");
         std::string name = buffer.data();
-        if (!name.ends_with(suffix)) refuse_input(what, "it holds '" + name.substr(0, 40) + "', which is no .npy file");
+        if (!name.ends_with(suffix))
+            refuse_input(what, "it holds '" + name.substr(0, 40) + "', which is not an .npy file");
         name.resize(name.size() - suffix.size());
         if (arrays.contains(name)) refuse_input(what, "it holds '" + name.substr(0, 40) + "' twice");
         arrays[name] = read_npy("the array " + name + " of " + path, read_entry(file.get(), what));

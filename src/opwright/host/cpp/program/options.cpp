@@ -35,9 +35,9 @@ std::optional<Options> parse_options(int argc, char** argv) {
                             ->type_name("FILE")
                             ->expected(0, 1);
     app.add_flag("--verify", options.verify, "Check the bundle and run its goldens, and nothing else");
-    app.add_option("--repeat", options.repeat, "Run each request so many times, and time it")
+    app.add_option("--repeat", options.repeat, "Run each request N times, and time it")
         ->check(CLI::Range(1, 100000000));
-    app.add_option("--warm-up", options.warm_up, "Run the first request so many times before the clock starts (2)")
+    app.add_option("--warm-up", options.warm_up, "Run the first request N times before the clock starts (2)")
         ->check(CLI::Range(0, 1000000));
     app.add_option("--threads", options.threads, "How many threads one run computes with")->check(CLI::Range(1, 4096));
     app.add_option("--runners", options.runners, "How many requests are computed at a time (1)")

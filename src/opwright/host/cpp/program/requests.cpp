@@ -63,7 +63,7 @@ void read_line(const std::string& line, const std::filesystem::path& folder, Req
             refuse("has an unknown " + Json(key).dump(-1, ' ', true, Json::error_handler_t::replace));
     }
     for (const auto& [name, file] : json["inputs"].items()) {
-        if (!file.is_string()) refuse("has an input that is no file name");
+        if (!file.is_string()) refuse("has an input that is not a file name");
         request.inputs.push_back(name + "=" + (folder / file.get<std::string>()).string());
     }
 }

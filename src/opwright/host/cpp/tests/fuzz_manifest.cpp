@@ -291,7 +291,7 @@ std::string objection(const Error& error) {
     try {
         (void)Json(error.what()).dump();
     } catch (const Json::exception&) {
-        return "it says what is no UTF-8";
+        return "the message is not UTF-8";
     }
     return "";
 }
@@ -345,7 +345,7 @@ int main(int argc, char** argv) {
         return EXIT_SUCCESS;
     }
     if (parsed(text) != "accepted") {
-        std::cerr << argv[1] << " is no manifest to begin with" << std::endl;
+        std::cerr << argv[1] << " is not a valid manifest to begin with" << std::endl;
         return EXIT_FAILURE;
     }
     std::map<std::string, int> outcomes;
