@@ -90,7 +90,7 @@ def test_a_frozen_model_takes_its_weights_from_a_file(old: Path, tmp_path: Path)
         (
             "exported.pt2",
             (),
-            "exported.pt2 is an exported program, not TorchScript: `opwright ship` takes it",
+            "exported.pt2 is an exported program, not TorchScript: `opwright ship` ships it",
         ),
         ("other.pt", (), "other.pt are not those of the model:"),
         ("other.pt", ("--weights", "weights.pth"), "the source changes the results (sample 0): "),

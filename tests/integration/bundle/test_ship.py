@@ -309,7 +309,7 @@ def test_a_killed_command_leaves_no_bundle_and_the_next_one_cleans_up(tmp_path: 
     arguments = command(f"{MODELS}:plain", "-o", str(tmp_path / "b"), "--verbose")
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as running:
         assert running.stderr is not None
-        assert any("saved and loaded" in line for line in running.stderr)
+        assert any(line.startswith("b: saved and loaded") for line in running.stderr)
         running.send_signal(signal.SIGKILL)
     (left,) = tmp_path.iterdir()
     assert left.name.startswith(".b.")

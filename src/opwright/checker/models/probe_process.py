@@ -64,7 +64,7 @@ def why_not(subject: Subject) -> str:
     try:
         find_cxx()
     except ToolchainError:
-        return "the host program is C++, and there is no compiler: `opwright doctor` says how to get one"
+        return "the probe is a C++ program, and there is no compiler: `opwright doctor` says how to get one"
     return ""
 
 
