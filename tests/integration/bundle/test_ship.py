@@ -210,12 +210,12 @@ def test_a_module_with_samples_is_shipped_and_stays_as_it_is(tmp_path: Path) -> 
     assert shipped.manifest.inputs[0].dims == (2, 1, 3, 3)
 
 
-def test_a_saved_torchscript_model_is_shipped_with_inputs_of_the_shapes_that_are_said(tmp_path: Path) -> None:
+def test_a_saved_torchscript_model_is_shipped_with_inputs_of_the_given_shapes(tmp_path: Path) -> None:
     script = torch.jit.trace(torch.nn.Conv2d(3, 4, 3), torch.ones(1, 3, 8, 8))
     script.save(str(tmp_path / "saved.pt"))
     shipped = opwright.ship(tmp_path / "saved.pt", output=tmp_path / "b", shapes={"input": "1..9,3,8,8"})
     assert [len(inputs[0]) for inputs, _ in goldens(tmp_path / "b")] == [1, 5]
-    assert "there are no samples: the goldens are random numbers of the shapes that are said" in shipped.notes
+    assert "there are no samples: the goldens are random numbers of the given shapes" in shipped.notes
 
 
 @pytest.mark.usefixtures("timed")
@@ -329,7 +329,7 @@ def test_a_refusal_is_one_message_and_the_exit_code_of_bundles(tmp_path: Path) -
     assert done.returncode == 8
     assert done.stdout == ""
     assert done.stderr == (
-        "error: the model does not run with sample 0 (float32[2,3,8,8]): the operator timed::mixed is not here: "
+        "error: the model does not run with sample 0 (float32[2,3,8,8]): the operator timed::mixed is not defined: "
         "name the library that defines it with --ops\n"
     )
     assert list(tmp_path.iterdir()) == []
@@ -344,7 +344,7 @@ def test_a_refusal_is_one_message_and_the_exit_code_of_bundles(tmp_path: Path) -
         (["--shape", "1,3,8,8"], "'1,3,8,8' is not NAME=SHAPE; expected for example image=float32[1..64,3,224,224]"),
     ],
 )
-def test_a_slip_of_the_pen_is_wrong_usage(tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_an_unknown_choice_is_wrong_usage(tmp_path: Path, arguments: list[str], message: str) -> None:
     ended = CliRunner().invoke(app, ["ship", f"{MODELS}:plain", "-o", str(tmp_path / "b"), *arguments])
     assert ended.exit_code == 2
     assert message in " ".join(ended.output.replace("│", " ").split())
