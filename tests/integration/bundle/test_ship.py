@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from tests.integration.bundle.conftest import Bundle
 
-# What PyTorch says of TorchScript: it is here all the same.
-
 TIMED = PACKAGES / "timed"
 V3 = {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}
 
