@@ -258,6 +258,7 @@ def test_arguments_and_results_of_every_kind_travel(call: Callable[..., ProbeRun
             assert torch.equal(value, other) if isinstance(other, Tensor) else value == other
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 def test_tensors_keep_dtype_layout_and_bits(call: Callable[..., ProbeRun]) -> None:
     whole = torch.arange(24, dtype=torch.int32)
     dtypes = [

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
     from opwright.loader.open import Loaded
 
-pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:There is a performance drop"),  # of PyTorch's vmap, without a batching rule
+    pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node"),  # of the graph that linearize makes
+    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf"),  # of compiled autograd
+]
 
 
 def drawn(*shape: int) -> Tensor:
