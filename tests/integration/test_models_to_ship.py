@@ -76,8 +76,7 @@ def test_a_scripted_model_is_the_model_also_once_it_was_saved(shipped: Shipped) 
     assert shipped.differs_by(torch.jit.freeze(loaded)) < 1e-5
 
 
-# Whether the model rejects an input is decided by its sizes, which the trace keeps.
-@pytest.mark.filterwarnings("ignore:Converting a tensor to a Python boolean")
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
 def test_a_traced_model_is_the_model(shipped: Shipped) -> None:
     first = next(shipped.beside.samples())
     assert shipped.differs_by(torch.jit.trace(shipped.model, first)) == 0

@@ -242,7 +242,7 @@ def test_a_process_without_python_that_takes_too_long_is_told(
     monkeypatch.setattr(probe_process, "_LONGEST_S", 0.001)
     failure = Checked(right, "product", "host-script", tmp_path).failure
     assert (failure.kind, failure.case) == (Kind.HANG, "the process without Python")
-    assert failure.got == "the host was killed before the requests: it took longer than 0.001 s"
+    assert failure.got == "the probe was killed before the requests: it took longer than 0.001 s"
 
 
 def test_python_in_a_process_without_python_is_told(

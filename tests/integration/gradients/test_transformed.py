@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
     from opwright.loader.open import Loaded
 
-# What PyTorch says of its own vmap, and of the graph that its own linearize makes.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:There is a performance drop", "ignore:Attempted to insert a get_attr Node"
-)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:There is a performance drop"),  # of PyTorch's vmap, without a batching rule
+    pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node"),  # of the graph that linearize makes
+    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf"),  # of compiled autograd
+]
 
 
 def drawn(*shape: int) -> Tensor:
@@ -130,7 +131,6 @@ def test_a_compiled_function_has_the_gradients_of_the_eager_one(ops: Ops) -> Non
         )
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # PyTorch itself looks at it
 def test_compiled_autograd_calls_the_backward(ops: Ops) -> None:
     x, y = drawn(5).requires_grad_(), drawn(5).requires_grad_()
     result = ops.affine(ops.mul(x, y), y, None, 2.0, "minus", [1, 2], True) + ops.weighted_sum([x, y], x)
@@ -156,6 +156,7 @@ class Scripted(torch.nn.Module):
         return result
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
 def test_a_scripted_module_trains_as_the_eager_one(native: Loaded) -> None:
     assert native.ops.mul is torch.ops.gradients.mul
     eager = Scripted()
