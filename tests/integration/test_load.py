@@ -69,7 +69,7 @@ def test_a_tutorials_source_loads_unchanged_and_a_second_definition_is_refused()
 
 def test_functions_are_bound_into_a_module_as_torchs_own_load_inline_does() -> None:
     source = "at::Tensor twice(at::Tensor x) { return x + x; }\n"
-    # Nothing here is to be quick, and the compiler is.
+    # -O0: it compiles faster, and nothing here is timed.
     module = opwright.load_inline("bound", source, functions={"twice": "Twice x."}, extra_cflags=["-O0"])
     assert torch.equal(module.twice(torch.ones(2)), torch.full((2,), 2.0))  # type: ignore[union-attr]
     assert "Twice x." in module.twice.__doc__  # type: ignore[union-attr]
