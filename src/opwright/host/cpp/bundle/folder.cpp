@@ -37,7 +37,7 @@ std::string read_small(const fs::path& folder, const std::string& name) {
     if (fs::is_symlink(status)) refuse_link(folder, name);
     if (!fs::is_regular_file(status)) {
         const Code code = name == manifest_name ? Code::bundle_missing : Code::file_missing;
-        throw Error(code, in_bundle(folder, name) + " does not exist; expected a folder that `opwright ship` wrote");
+        throw Error(code, in_bundle(folder, name) + " is missing; expected a folder that `opwright ship` wrote");
     }
     std::error_code error;
     if (fs::file_size(path, error) > limits::manifest_bytes || error)
