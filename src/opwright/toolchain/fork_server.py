@@ -111,7 +111,11 @@ class _Server:
                     return None
                 if file == self.listener.fileno():
                     asked, _ = self.listener.accept()
-                    program = self._start(asked)
+                    text, streams = _request(asked)
+                    if not text:  # the client was killed before it had asked
+                        asked.close()
+                        continue
+                    program = self._start(asked, json.loads(text), streams)
                     if program is not None:
                         return program
                     poll.register(asked, select.POLLIN)
@@ -126,12 +130,7 @@ class _Server:
                     poll.unregister(asked)
                 asked.close()
 
-    def _start(self, asked: socket.socket) -> tuple[str, list[str]] | None:
-        header, streams, _, _ = socket.recv_fds(asked, 8, 3)
-        text = b""
-        while len(text) < int.from_bytes(header, "little"):
-            text += asked.recv(2**16)
-        job: dict[str, Any] = json.loads(text)
+    def _start(self, asked: socket.socket, job: dict[str, Any], streams: Sequence[int]) -> tuple[str, list[str]] | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # BLAS has threads, and stops them to fork
             process = os.fork()
@@ -175,6 +174,22 @@ class _Server:
         """End what runs."""
         for process in self.programs:
             _kill(process)
+
+
+def _request(asked: socket.socket) -> tuple[bytes, list[int]]:
+    """What a client asks for, with its three streams; nothing where it ended before it had sent all of it."""
+    header, streams, _, _ = socket.recv_fds(asked, 8, 3)
+    text = b""
+    while len(header) == 8 and len(text) < int.from_bytes(header, "little"):
+        if not (part := asked.recv(2**16)):
+            break
+        text += part
+    else:
+        if text:
+            return text, list(streams)
+    for stream in streams:
+        os.close(stream)
+    return b"", []
 
 
 def _kill(process: int) -> None:

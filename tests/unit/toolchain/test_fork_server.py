@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
@@ -86,6 +87,17 @@ def test_it_dies_with_whoever_started_it(python: Sequence[str], tmp_path: Path) 
     process = Path("/proc") / written.read_text()
     while process.exists() and "State:\tZ" not in (process / "status").read_text():
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("sent", [b"", b"\x09", (9).to_bytes(8, "little"), (9).to_bytes(8, "little") + b"{}"])
+def test_a_client_that_dies_while_it_asks_does_not_stop_the_server(
+    python: Sequence[str], tmp_path: Path, sent: bytes
+) -> None:
+    run([*python, "program", "exit"], check=False)  # the server has started
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(f"{python[-1]}/socket")
+        client.sendall(sent)
+    assert run([*python, "program", "exit"], check=False, timeout_s=300).exit_code == 3
 
 
 def test_one_server_serves_all_that_is_opened_within(python: Sequence[str]) -> None:

@@ -41,7 +41,7 @@ void unpack(caffe2::serialize::PyTorchStreamReader& archive, const std::string& 
 
 bool is_inside(const fs::path& record) {
     const fs::path normal = record.lexically_normal();
-    return normal.is_relative() && *normal.begin() != "..";
+    return !normal.empty() && normal.is_relative() && *normal.begin() != "..";
 }
 
 }  // namespace
