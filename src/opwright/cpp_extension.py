@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 __all__ = ["BuildExtension", "OpExtension", "load", "load_inline"]
 
-# Imported at first use: a setup.py needs no torch, and a script no setuptools.
+# Imported on first use: a setup.py does not need torch, nor a script setuptools.
 _HOMES = {
     "BuildExtension": "opwright.builder.setuptools",
     "OpExtension": "opwright.builder.setuptools",
     "load": "opwright.loader.jit",
     "load_inline": "opwright.loader.jit",
 }
-if not TYPE_CHECKING:  # a type checker would take every name for one of these
+if not TYPE_CHECKING:  # a type checker would accept every name
     __getattr__ = names_from(__name__, _HOMES)
 
 

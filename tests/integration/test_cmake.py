@@ -227,7 +227,7 @@ def test_cuda_sources_are_compiled_by_nvcc_where_there_are_some(tmp_path: Path, 
         ("folder described PACKAGES opencv4", "expected opwright_add_library(TARGET FOLDER"),
         ("folder elsewhere", "elsewhere holds no operator library: expected an op.py"),
         ("alone SOURCES alone.c", "alone.c is neither C++ nor CUDA"),
-        ("alone SOURCES nowhere.cpp", "nowhere.cpp is not there"),
+        ("alone SOURCES nowhere.cpp", "nowhere.cpp does not exist"),
         ("alone SOURCES alone.cpp ABI newest", "abi='newest' is unknown: expected 'stable' or 'full'"),
         ("alone SOURCES alone.cpp PACKAGES no_such_thing", "the package 'no_such_thing' is not installed"),
         ("module SOURCES module.cpp", "module binds a Python module, and opwright_add_library builds operators"),
@@ -255,7 +255,7 @@ def test_whole_api_sources_are_refused_for_another_pytorch_than_the_projects(tmp
     done = cmake(write(tmp_path, {**FILES, "CMakeLists.txt": text}), tmp_path / "build", only_configure=True)
     assert done.returncode != 0
     assert "the stable ABI is fine" in done.stdout
-    assert "but this project has found the one in /opt/other_torch" in " ".join(done.stdout.split())
+    assert "but this project found the one in /opt/other_torch" in " ".join(done.stdout.split())
 
 
 def script(tmp_path: Path, text: str, *options: str) -> str:

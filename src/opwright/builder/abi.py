@@ -1,4 +1,4 @@
-"""Finds from what sources include which of PyTorch's two C++ interfaces they are written against."""
+"""Detects which of PyTorch's two C++ interfaces sources use, from what they include."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from opwright.toolchain.flags import Abi
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', flags=re.MULTILINE)
-# Everything of PyTorch's but the headers whose binary interface it keeps stable.
+# All of PyTorch's headers, except those with a stable binary interface.
 _FULL = re.compile(
     r"(?:torch/(?!csrc/stable/|headeronly/|csrc/inductor/aoti_torch/(?:c|generated)/)|ATen/|c10/|pybind11/).*"
 )
@@ -20,11 +20,11 @@ _PYTHON_MODULE = re.compile(r"\b(?:PYBIND11_MODULE|TORCH_EXTENSION_NAME|PyInit_\
 
 
 def abi_of(sources: Iterable[Path], include_dirs: Iterable[Path] = ()) -> Abi:
-    """`"full"` where a source, or a header of the author's that it includes, takes in PyTorch's whole C++ API.
+    """`"full"` if a source, or a header of the author's that it includes, includes PyTorch's full C++ API.
 
     Args:
         sources: the C++ and CUDA files.
-        include_dirs: folders in which the author's own headers are looked for.
+        include_dirs: the folders to search for the author's own headers.
     """
     names = (name for source in sources for name in _included(source, list(include_dirs), set()))
     return "full" if any(_FULL.fullmatch(name) for name in names) else "stable"
@@ -49,6 +49,6 @@ def _included(file: Path, include_dirs: list[Path], seen: set[Path]) -> Iterator
 
 
 def _text(file: Path) -> str:
-    # Comments out first: a header that is only mentioned is not included.
+    # Without comments: a header that one mentions is not included.
     text = file.read_text(errors="replace")
     return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)

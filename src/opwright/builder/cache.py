@@ -1,12 +1,12 @@
-"""Keeps finished objects and libraries, and finds them again by the content that they were made from.
+"""Stores finished objects and libraries, keyed by the content that they were built from.
 
 Layout, below one folder:
-    objects/<recipe>/     manifest.json, and one object for each set of headers it was compiled with
+    objects/<recipe>/     manifest.json, and one object for each set of headers that it was compiled with
     libraries/<recipe>/   <name>.so
     folders/<recipe>/     what another build system installed
     inline/<content>/     sources that were given as strings
-    work/<recipe>.<…>/    a build under way; nothing reads there but the build itself
-    locks/<recipe>.lock   held by the process that builds; the system frees it with the process
+    work/<recipe>.<…>/    a build in progress; only the build itself reads it
+    locks/<recipe>.lock   held by the process that builds; the system releases it when the process ends
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
     from filelock import FileLock
 
-# A new layout, or a new meaning of an entry, takes a new name: old and new can share a folder.
+# Changed with the layout or the meaning of an entry, so that old and new caches can share a folder.
 LAYOUT = "1"
-# Headers change back and forth when branches do; beyond this many sets the oldest is dropped.
+# Headers change back and forth with branches. Beyond this many sets, the oldest is dropped.
 _MOST_VARIANTS = 8
 _SLOW_WAIT_S = 2.0
 
 
 def digest(parts: Iterable[str | bytes]) -> str:
-    """A name for content: equal for equal parts, and for no others."""
+    """A name for content, which is equal only for equal parts."""
     hasher = hashlib.sha256()
     for part in parts:
         raw = part.encode() if isinstance(part, str) else part
@@ -46,7 +46,7 @@ def digest(parts: Iterable[str | bytes]) -> str:
 
 
 class Cache:
-    """Finished builds, by content.
+    """Finished builds, keyed by content.
 
     Args:
         root: the folder; by default `$OPWRIGHT_CACHE`, else the user's cache folder.
@@ -59,7 +59,7 @@ class Cache:
     # -- objects ------------------------------------------------------------------------------------
 
     def find_object(self, recipe: str) -> Path | None:
-        """The object that `recipe` gives with the headers as they are now; None if it is not here."""
+        """The object of `recipe` with the current headers; None if the cache lacks it."""
         folder = self.root / "objects" / recipe
         for variant in _manifest(folder):
             product: Path = folder / variant["object"]
@@ -68,7 +68,7 @@ class Cache:
         return None
 
     def keep_object(self, recipe: str, product: Path, headers: Iterable[Path]) -> Path:
-        """Move `product` in, with the state of every header that its compile read."""
+        """Move `product` into the cache, with the state of every header that its compilation read."""
         with self._writing():
             folder = self.root / "objects" / recipe
             folder.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ class Cache:
     # -- libraries ----------------------------------------------------------------------------------
 
     def find_library(self, recipe: str, name: str) -> Path | None:
-        """The finished library `name` of `recipe`; None if it is not here, or not whole."""
+        """The finished library `name` of `recipe`; None if it is missing or incomplete."""
         folder = self.root / "libraries" / recipe
         product = folder / f"{name}.so"
         with contextlib.suppress(OSError, ValueError, KeyError):
@@ -92,12 +92,12 @@ class Cache:
         return None
 
     def keep_library(self, recipe: str, name: str, product: Path) -> Path:
-        """Move the finished library `product` in, whole or not at all."""
+        """Move the finished library `product` into the cache, atomically."""
         with self._writing():
             folder = self.root / "libraries" / recipe
             folder.mkdir(parents=True, exist_ok=True)
             size = product.stat().st_size
-            # A rename, so that a process that has the old file mapped keeps it.
+            # Renamed, so that a process that has mapped the old file keeps it.
             product.replace(folder / f"{name}.so")
             _write_whole(folder / f"{name}.json", json.dumps({"bytes": size}))
             return folder / f"{name}.so"
@@ -105,12 +105,12 @@ class Cache:
     # -- folders ------------------------------------------------------------------------------------
 
     def find_folder(self, recipe: str) -> Path | None:
-        """The finished folder of `recipe`; None if it is not here."""
+        """The finished folder of `recipe`; None if it is missing."""
         folder = self.root / "folders" / recipe
         return folder if folder.is_dir() else None
 
     def keep_folder(self, recipe: str, product: Path) -> Path:
-        """Move the finished folder `product` in, whole or not at all."""
+        """Move the finished folder `product` into the cache, atomically."""
         with self._writing():
             folder = self.root / "folders" / recipe
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ class Cache:
     # -- sources ------------------------------------------------------------------------------------
 
     def keep_source(self, text: str, name: str) -> Path:
-        """A file that holds `text`; the same path for the same text."""
+        """A file that contains `text`; the path is the same for the same text."""
         with self._writing():
             path = self.root / "inline" / digest([text, name]) / name
             if not path.is_file() or path.read_text() != text:
@@ -129,7 +129,7 @@ class Cache:
             return path
 
     def size(self) -> int:
-        """The bytes that the cache takes.
+        """The size of the cache in bytes.
 
         Raises:
             CacheError: it cannot be written.
@@ -139,14 +139,14 @@ class Cache:
             tempfile.TemporaryFile(dir=self.root).close()
             return sum(path.stat().st_size for path in self.root.rglob("*") if path.is_file())
 
-    # -- builds under way ---------------------------------------------------------------------------
+    # -- builds in progress -------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def building(self, recipe: str, on_wait: Callable[[str], None]) -> Iterator[Path]:
-        """Hold the lock of `recipe`, and give an empty folder to build in.
+        """Hold the lock of `recipe`, and yield an empty folder to build in.
 
-        Other processes that want the same build wait; `on_wait` tells the user so. The lock is the
-        system's: when its holder dies, however it dies, the next one has it.
+        Other processes that need the same build wait, which `on_wait` reports to the user. The system
+        releases the lock when its holder dies, for whatever reason.
         """
         from filelock import FileLock
 
@@ -157,10 +157,10 @@ class Cache:
         _acquire(lock, on_wait)
         try:
             with self._writing():
-                # Whoever left these had the lock, and has it no more.
+                # Left by a process that held the lock and died.
                 for stale in (self.root / "work").glob(f"{recipe}.*"):
                     shutil.rmtree(stale, ignore_errors=True)
-                # A name of its own: a compiler that outlived its killed parent may still write to the old one.
+                # A new name: a compiler that outlived its killed parent may still write to the old folder.
                 work = Path(tempfile.mkdtemp(prefix=f"{recipe}.", dir=self.root / "work"))
             try:
                 yield work
@@ -176,7 +176,7 @@ class Cache:
         except OSError as error:
             msg = (
                 f"the cache at {self.root} cannot be written: {error.strerror or error}. "
-                "Free some space, fix its permissions, or set OPWRIGHT_CACHE to a folder of yours"
+                "Free some space, fix its permissions, or set OPWRIGHT_CACHE to a folder that can be written"
             )
             raise CacheError(msg) from error
 
@@ -204,7 +204,7 @@ def _manifest(folder: Path) -> list[dict[str, Any]]:
         variants = json.loads((folder / "manifest.json").read_text())
         return [variant for variant in variants if {"object", "bytes", "headers"} <= set(variant)]
     except (OSError, ValueError, TypeError):
-        return []  # never written, or damaged: as good as never built
+        return []  # missing or damaged: build again
 
 
 def _state(path: Path) -> list[str | int]:
@@ -216,13 +216,13 @@ def _state(path: Path) -> list[str | int]:
 def _unchanged(state: list[Any]) -> bool:
     try:
         path, size, mtime_ns, ctime_ns, content = state
-        status = os.stat(path)  # noqa: PTH116  a thousand of these on the warm path: Path.stat() costs three times as much
+        status = os.stat(path)  # noqa: PTH116  called a thousand times in a cached build, and Path.stat() is three times slower
         if status.st_size != size:
             return False
-        # The time of the last change of any kind cannot be set back, as the other one can.
+        # Unlike the time of modification, the time of the last change of any kind cannot be set back.
         if (status.st_mtime_ns, status.st_ctime_ns) == (mtime_ns, ctime_ns):
             return True
-        # A touched file with the same bytes is the same file: a fresh checkout changes every time.
+        # A touched file with the same bytes is unchanged: a fresh checkout touches every file.
         return bool(hashlib.sha256(Path(path).read_bytes()).hexdigest() == content)
     except (OSError, ValueError):
         return False

@@ -1,6 +1,6 @@
-"""Answers CMake: which sources and flags an operator library has, as a file of variables to include.
+"""Tells CMake the sources and flags of an operator library, in a file of variables to include.
 
-`opwright/cmake/opwrightConfig.cmake` runs this while CMake configures:
+`opwright/cmake/opwrightConfig.cmake` runs this when CMake configures:
 
     python -m opwright.builder.cmake where
     python -m opwright.builder.cmake folder  OUTPUT --name TARGET ops/my_ops
@@ -32,16 +32,16 @@ FILE_NAME = "library.cmake"
 
 
 def cmake_prefix_path() -> str:
-    """The folder to give to CMake's `-DCMAKE_PREFIX_PATH`, where `find_package(opwright)` then finds opwright."""
+    """The folder to pass to CMake in `-DCMAKE_PREFIX_PATH`, in which `find_package(opwright)` finds opwright."""
     return str(Path(__file__).resolve().parents[1] / "cmake")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answer one question of CMake's; gives the exit code."""
+    """Answer one question of CMake's, and return the exit code."""
     asked = _parser().parse_args(arguments)
     try:
         if asked.question == "where":
-            # A PyTorch's folder is also the prefix below which CMake finds its package.
+            # PyTorch's folder is also the prefix in which CMake finds its package.
             found = [cmake_prefix_path(), str(find_pytorch().root), sys.executable]
             print(_listed(found))  # noqa: T201  CMake reads standard output
         else:
@@ -53,11 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def variables(plan: Plan, depends: Iterable[Path] = ()) -> dict[str, list[str]]:
-    """What `opwright_add_library` needs to know of `plan`.
+    """The variables from which `opwright_add_library` builds `plan`.
 
     Args:
         plan: the library.
-        depends: the files after whose change CMake has to ask again.
+        depends: the files whose change makes CMake configure again.
 
     Raises:
         ToolchainError: a compiler, PyTorch or a package is missing.
@@ -66,12 +66,12 @@ def variables(plan: Plan, depends: Iterable[Path] = ()) -> dict[str, list[str]]:
     if plan.product == "python_module":
         msg = (
             f"{plan.name} binds a Python module, and opwright_add_library builds operators for programs without "
-            "Python: move the binding into a source of its own, or build it with opwright.load or setuptools"
+            "Python: move the binding into a separate source, or build it with opwright.load or setuptools"
         )
         raise BuildError(msg)
     recipes = compose(plan)
     nvcc = find_nvcc() if plan.cuda else None
-    # Which compilers run is for CMake to say; the flags are ours.
+    # CMake chooses the compilers; the flags are ours.
     before_cxx_flags = len(find_cxx().command)
     before_cuda_flags = len([*nvcc.command, "-ccbin"]) if nvcc else 0
     cxx = [unit.command[before_cxx_flags:] for unit in recipes.units if unit.source.suffix != ".cu"]
@@ -91,8 +91,8 @@ def variables(plan: Plan, depends: Iterable[Path] = ()) -> dict[str, list[str]]:
 
 
 def _options(words: Iterable[str]) -> str:
-    # One string for all: CMake drops the second of two equal options, and -isystem comes more than once.
-    # Without the standard: CMake puts one of its own behind our flags, and is told ours as a property.
+    # All in one string, because CMake drops the second of two equal options, and -isystem occurs more than once.
+    # Without the standard, because CMake appends its own to our flags: a property sets ours.
     return f"SHELL:{shlex.join(word for word in words if word != flags.STANDARD)}"
 
 
@@ -118,7 +118,7 @@ def _plan(asked: argparse.Namespace) -> tuple[Plan, list[Path]]:
     cuda = None if asked.cuda is None else asked.cuda == "on"
     if asked.question == "folder":
         library = library_at(asked.folder)
-        # op.py, and the modules that it imports from beside it.
+        # op.py, and the modules that it imports from its folder.
         files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
         inside = {Path(file) for file in files if file and library.root in Path(file).parents}
         return plan_library(library, Cache(asked.output), cuda=cuda), sorted(inside)
@@ -126,7 +126,7 @@ def _plan(asked: argparse.Namespace) -> tuple[Plan, list[Path]]:
         asked.namespace or asked.name,
         asked.sources,
         abi=asked.abi,
-        # Who names a namespace has operators: a TORCH_EXTENSION_NAME in the sources is theirs, not a module's.
+        # With a namespace, TORCH_EXTENSION_NAME in the sources is the namespace of operators, not the name of a module.
         product="operators" if asked.namespace else None,
         cuda=cuda,
         packages=asked.package,
@@ -144,7 +144,7 @@ def _listed(values: Iterable[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    # CMake's brackets take everything as it is, up to the same number of equals signs.
+    # CMake's bracket arguments are literal up to a bracket with the same number of equals signs.
     longest = max((len(found) for found in re.findall(r"\](=*)", text)), default=0)
     equals = "=" * (longest + 1)
     return f"[{equals}[{text}]{equals}]"

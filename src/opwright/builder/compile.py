@@ -1,4 +1,4 @@
-"""Turns a plan into a shared object: compiles what the cache does not have, and links."""
+"""Builds a plan into a shared object: compiles what the cache lacks, and links."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Artefact:
-    """What a build gave.
+    """The result of a build.
 
     Attributes:
         path: the shared object, or the program.
         plan: what it was built from.
-        compiled: the sources that had to be compiled; empty when all was found.
-        seconds: how long it took, the look into the cache included.
+        compiled: the sources that were compiled; empty if the cache had all objects.
+        seconds: how long it took, including the look into the cache.
         log: what the compilers printed: warnings about the author's own code.
     """
 
@@ -49,8 +49,8 @@ class Recipes:
 
     Attributes:
         units: one for each source.
-        link: the link's command line, without its inputs and its output.
-        identity: what else the result depends on: the versions of compiler, PyTorch and packages.
+        link: the linker's command line, without inputs and output.
+        identity: what else the result depends on: the versions of the compilers, PyTorch and packages.
     """
 
     units: tuple[ninja.Unit, ...]
@@ -59,13 +59,13 @@ class Recipes:
 
 
 def build_plan(plan: Plan, *, cache: Cache | None = None, progress: Progress | None = None) -> Artefact:
-    """Build `plan`, or find it built.
+    """Build `plan`, unless the cache has it.
 
-    Safe to call from many processes at once: one builds, the others wait and take what it made.
+    Safe to call from several processes at once: one builds, the others wait and use its result.
 
     Raises:
         ToolchainError: a compiler, PyTorch or a package is missing.
-        BuildError: a source is rejected by its compiler or by the linker.
+        BuildError: a compiler or the linker rejects a source.
         CacheError: the cache cannot be written.
     """
     started = time.perf_counter()
@@ -97,7 +97,7 @@ def build_plan(plan: Plan, *, cache: Cache | None = None, progress: Progress | N
 
 
 def copy_to(artefact: Artefact, target: Path) -> Path:
-    """Copy what was built to `target`, whole or not at all.
+    """Copy the shared object or the program to `target`, atomically.
 
     Raises:
         BuildError: `target` cannot be written.
@@ -165,7 +165,7 @@ def _object_key(unit: ninja.Unit, recipes: Recipes) -> str:
 
 
 def _library_key(recipes: Recipes, objects: list[Path]) -> str:
-    # An object's file name is its content's hash.
+    # An object's file name is the hash of its content.
     return digest([*recipes.identity, *recipes.link, *(path.name for path in objects)])
 
 
@@ -182,9 +182,9 @@ def _kept(cache: Cache, key: str, unit: ninja.Unit, work: Path) -> Path:
     headers = [path for path in _headers(product.with_suffix(".d")) if path != unit.source]
     started_ns = (work / ninja.FILE_NAME).stat().st_mtime_ns
     for path in (unit.source, *headers):
-        # Not >=: file systems count time in ticks, and a source written just before is in the same one.
+        # Not >=: file systems count time in ticks, and a source written just before the build has the same tick.
         if path.stat().st_mtime_ns > started_ns:
-            msg = f"{path} changed while {unit.source.name} was being compiled: nothing was kept; build once more"
+            msg = f"{path} changed while {unit.source.name} was being compiled: nothing was kept; build again"
             raise BuildError(msg)
     return cache.keep_object(key, product, headers)
 

@@ -1,4 +1,4 @@
-"""Makes source files of strings, the way `torch.utils.cpp_extension.load_inline` takes them."""
+"""Writes source strings to files, with the rules of `torch.utils.cpp_extension.load_inline`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def inline_sources(
     *,
     implicit_headers: bool = True,
 ) -> list[Path]:
-    """Files that hold the given sources; the same files for the same text.
+    """Files that contain the given sources; the same files for the same text.
 
     Args:
-        cache: where the files are kept.
-        cpp_sources: C++; several strings make one file.
-        cuda_sources: CUDA; several strings make one file.
+        cache: the cache in which to write the files.
+        cpp_sources: C++; several strings are joined into one file.
+        cuda_sources: CUDA; several strings are joined into one file.
         functions: names of functions to bind into a Python module, or names with their docstrings.
         implicit_headers: include PyTorch's headers for sources that include none of them, as torch does.
 
@@ -63,7 +63,7 @@ def _joined(sources: str | Sequence[str]) -> str:
 def _with_headers(source: str, headers: list[str]) -> str:
     if not source.strip() or _TORCH_INCLUDE.search(source):
         return source
-    # #line keeps the places in the compiler's messages those of the string that the author wrote.
+    # With #line, the compiler's messages have the line numbers of the author's string.
     return "".join(f"#include <{header}>\n" for header in headers) + f"#line 1\n{source}"
 
 

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def build(path: str | Path, *, verbose: bool = False, cuda: bool | None = None) -> Path:
-    """Build the library that the op.py at `path` describes, or find it built.
+    """Build the library that the op.py at `path` describes, unless the cache has it.
 
     Args:
         path: the folder of an op.py, or the file itself.
         verbose: print each step.
-        cuda: build the CUDA sources; by default where this PyTorch is a CUDA build.
+        cuda: build the CUDA sources; by default if this PyTorch is a CUDA build.
 
     Returns:
-        The shared object, which `torch.ops.load_library` opens.
+        The path of the shared object, for `torch.ops.load_library`.
 
     Raises:
         OpwrightError: the description, the toolchain or a source is wrong; the class says which.
@@ -32,7 +32,7 @@ def build(path: str | Path, *, verbose: bool = False, cuda: bool | None = None) 
 
 
 def build_library(library: Library, *, verbose: bool = False, cuda: bool | None = None) -> Artefact:
-    """Build `library`, or find it built; arguments and errors as for `build`."""
+    """Build `library`, unless the cache has it; arguments and errors as for `build`."""
     cache = Cache()
     return build_plan(
         plan_library(library, cache, cuda=cuda),

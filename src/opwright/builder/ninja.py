@@ -28,14 +28,14 @@ _STEP = re.compile(r"^\[(\d+)/(\d+)\] (.*)$")
 
 @dataclass(frozen=True)
 class Unit:
-    """One source and the command line that compiles it, without its input and its output."""
+    """One source and the command line that compiles it, without input and output."""
 
     source: Path
     command: tuple[str, ...]
 
     @property
     def object_name(self) -> str:
-        """The object's file name: a library may have `a/x.cpp`, `b/x.cpp` and `x.cu`."""
+        """The object's file name, which differs for `a/x.cpp`, `b/x.cpp` and `x.cu`."""
         return f"{self.source.name}.{digest([str(self.source)])[:8]}.o"
 
     @property
@@ -47,40 +47,40 @@ class Unit:
 
 
 def compile_units(units: Sequence[Unit], folder: Path, progress: Progress) -> str:
-    """Compile `units` into `folder`, in parallel; `$MAX_JOBS` bounds how many at once.
+    """Compile `units` into `folder`, in parallel; `$MAX_JOBS` limits the number of processes.
 
     Returns:
-        What the compilers printed, warnings that is.
+        What the compilers printed, that is, warnings.
 
     Raises:
-        BuildError: a unit is rejected; the message shows its first error and its command line.
-        ToolchainError: ninja is not there.
+        BuildError: a unit does not compile; the message contains its first error and its command line.
+        ToolchainError: ninja is missing.
     """
     if not units:
         return ""
     (folder / FILE_NAME).write_text(_build_file(units))
     jobs = os.environ.get("MAX_JOBS")
     command = [program(), "-C", str(folder), "-f", FILE_NAME, *(["-j", jobs] if jobs else [])]
-    said: list[str] = []
+    printed: list[str] = []
 
     def follow(line: str) -> None:
         if step := _STEP.match(line):
             progress.step("compile", step[3], int(step[1]), int(step[2]))
         elif not line.startswith("ninja: "):
-            said.append(line)
+            printed.append(line)
 
     progress.step("compile", ", ".join(unit.source.name for unit in units), 0, len(units))
     completed = run(command, env={"NINJA_STATUS": _STATUS}, on_line=follow, check=False)
     if completed.exit_code != 0:
         raise _rejected(units, completed, folder)
-    return "\n".join(said)
+    return "\n".join(printed)
 
 
 def program() -> str:
     """The ninja that comes with the Python package, or the system's.
 
     Raises:
-        ToolchainError: there is none.
+        ToolchainError: neither exists.
     """
     bundled = Path(ninja_wheel.BIN_DIR) / "ninja"
     if found := (shutil.which("ninja", path=str(bundled.parent)) or shutil.which("ninja")):
@@ -111,7 +111,7 @@ def _rejected(units: Sequence[Unit], completed: Completed, folder: Path) -> Buil
     unit = next((unit for unit in units if unit.object_name in failed), None)
     if unit is None:
         return failure(completed, "the build failed")
-    # ninja prints the command line first; what the compiler said of this unit comes after it.
+    # ninja prints the command line first, then the compiler's output for this unit.
     output = completed.output.partition(unit.full_command)[2] or completed.output
     command = f"cd {folder.parent} && {unit.full_command}"
     return failure(Completed(command, output, completed.exit_code), f"{unit.source} does not compile")

@@ -1,4 +1,4 @@
-"""What a build is made of: sources, flags, and which of PyTorch's C++ interfaces they use."""
+"""Plans a build: its sources, its flags, and which of PyTorch's C++ interfaces they use."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Product = Literal["operators", "python_module", "program"]
 
 @dataclass(frozen=True)
 class Plan:
-    """One shared object (or program) to be built.
+    """One shared object (or program) to build.
 
     Attributes:
-        name: the file name of what is built, without its suffix.
+        name: the file name of the shared object or the program, without its suffix.
         sources: the C++ and CUDA files.
         abi: `"stable"` or `"full"`.
         product: a shared object that registers operators, one that Python imports, or a program.
-        cuda: whether the CUDA half is built; without it, `.cu` files are left out.
+        cuda: whether to build for CUDA; otherwise `.cu` files are left out.
         packages: pkg-config names.
         include_dirs: folders of the author's headers.
-        forced_include: a header that every source sees first.
+        forced_include: a header that every source includes first.
         cflags: further flags for the C++ compiler.
         cuda_cflags: further flags for nvcc.
         ldflags: further flags for the linker.
@@ -58,11 +58,11 @@ def plan_library(library: Library, cache: Cache, *, cuda: bool | None = None) ->
 
     Args:
         library: the library.
-        cache: where the generated definitions are kept.
-        cuda: build the CUDA sources; by default where this PyTorch is a CUDA build.
+        cache: the cache in which to write the generated definitions.
+        cuda: build the CUDA sources; by default if this PyTorch is a CUDA build.
 
     Raises:
-        SpecError: a schema cannot be made, or the library has nothing to build.
+        SpecError: a reference's annotations do not make a schema, or the library has no operators.
     """
     if not library.ops:
         msg = f"library {library.namespace!r} describes no operators: decorate a function in op.py with @library.op"
@@ -84,7 +84,7 @@ def plan_library(library: Library, cache: Cache, *, cuda: bool | None = None) ->
 
 
 def with_definitions(plan: Plan, library: Library, cache: Cache) -> Plan:
-    """`plan`, with the C++ that defines the operators of `library`, and checks the kernels against them.
+    """`plan`, with the C++ that defines the operators of `library` and checks the kernels against them.
 
     Raises:
         SpecError: a reference's annotations do not make a schema.
@@ -111,14 +111,14 @@ def plan_sources(
     cuda_cflags: Sequence[str] = (),
     ldflags: Sequence[str] = (),
 ) -> Plan:
-    """The plan of sources that stand alone, without an op.py. What is not said is found from the sources.
+    """The plan of sources without an op.py. `abi`, `product` and `cuda` are detected from the sources by default.
 
     Raises:
         BuildError: a source is missing, or is neither C++ nor CUDA.
     """
     files = tuple(_checked_source(Path(source)) for source in sources)
     if not files:
-        msg = f"{name!r} has no sources: give at least one C++ or CUDA file"
+        msg = f"{name!r} has no sources: pass at least one C++ or CUDA file"
         raise BuildError(msg)
     folders = tuple(Path(folder).absolute() for folder in include_dirs)
     if product is None:
@@ -142,13 +142,13 @@ def _checked_source(path: Path) -> Path:
         msg = f"{path} is neither C++ nor CUDA: expected a name that ends in {', '.join(sorted(SOURCE_SUFFIXES))}"
         raise BuildError(msg)
     if not path.is_file():
-        msg = f"the source {path} is not there (looked in {Path.cwd()})"
+        msg = f"the source {path} does not exist (looked in {Path.cwd()})"
         raise BuildError(msg)
     return path.absolute()
 
 
 def _checked_abi(abi: Any) -> Abi | None:
     if abi is not None and abi not in get_args(Abi):
-        msg = f"abi={abi!r} is unknown: expected 'stable' or 'full', or None to find it from what the sources include"
+        msg = f"abi={abi!r} is unknown: expected 'stable' or 'full', or None to detect it from what the sources include"
         raise BuildError(msg)
     return cast("Abi | None", abi)

@@ -1,4 +1,4 @@
-"""Builds op libraries from a setup.py, into files whose names carry no Python version."""
+"""Builds operator libraries from a setup.py, into files without a Python version in their names."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class OpExtension(Extension):
-    """A shared object for setuptools to build: an op library's, or one of sources that stand alone.
+    """A shared object for setuptools to build, from an operator library or from sources without an op.py.
 
     Args:
         name: the dotted name of the file: `my_package.ops` becomes `my_package/ops.so`.
-        sources: C++ and CUDA files that stand alone; leave out when `library` is given.
+        sources: C++ and CUDA files without an op.py; omit them if `library` is given.
         library: the folder of an op.py, or the file.
         packages: names of pkg-config packages, such as `opencv4`.
-        abi: `"stable"`, `"full"`, or None to find it from what the sources include.
-        **options: what `setuptools.Extension` takes: include_dirs, extra_compile_args,
+        abi: `"stable"`, `"full"`, or None to detect it from what the sources include.
+        **options: arguments of `setuptools.Extension`: include_dirs, extra_compile_args,
             extra_link_args, libraries, library_dirs.
 
     Raises:
@@ -54,7 +54,7 @@ class OpExtension(Extension):
         self.abi = abi
 
     def plan(self, cache: Cache) -> Plan:
-        """What setuptools' options mean to opwright."""
+        """The plan that these arguments describe."""
         if self.library is not None:
             return plan_library(library_at(self.library), cache)
         return plan_sources(
@@ -73,21 +73,21 @@ class OpExtension(Extension):
 
 
 class BuildExtension(build_ext):
-    """The command `build_ext` that knows `OpExtension`; it leaves every other extension as it is.
+    """A `build_ext` command that supports `OpExtension`; setuptools builds all other extensions.
 
     Example:
         setup(ext_modules=[OpExtension("ops", library="ops")], cmdclass={"build_ext": BuildExtension})
     """
 
     def get_ext_filename(self, fullname: str) -> str:
-        """The file's path for a dotted name: without the suffix that ties a module to one Python."""
+        """The file's path for a dotted name; for operators without the suffix of one Python version."""
         extension = self.ext_map.get(fullname)
         if isinstance(extension, OpExtension) and extension.plan(Cache()).product == "operators":
             return str(Path(*fullname.split(".")).with_suffix(".so"))
         return str(super().get_ext_filename(fullname))  # type: ignore[no-untyped-call]  # the stubs leave it untyped
 
     def build_extension(self, ext: Extension) -> None:
-        """Build one extension and put it where setuptools wants it."""
+        """Build one extension, and copy it to where setuptools expects it."""
         if not isinstance(ext, OpExtension):
             super().build_extension(ext)
             return

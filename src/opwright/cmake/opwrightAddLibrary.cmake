@@ -1,14 +1,14 @@
 # opwright_add_library: an operator library as a target of a CMake project.
 #
 #   opwright_add_library(TARGET FOLDER [CUDA ON|OFF])
-#       The library that FOLDER/op.py describes. CUDA sources are built where PyTorch is a CUDA build, or as CUDA says.
+#       The library that FOLDER/op.py describes. CUDA builds its CUDA sources, by default if PyTorch is a CUDA build.
 #   opwright_add_library(TARGET SOURCES a.cpp b.cu [PACKAGES opencv4] [ABI stable|full] [NAMESPACE ns])
-#       Sources that define their operators themselves. PACKAGES are names that pkg-config knows. ABI is found from
-#       what the sources include unless it is said. NAMESPACE is what TORCH_EXTENSION_NAME stands for, else TARGET.
+#       Sources that define their operators themselves. PACKAGES are pkg-config names. ABI is detected from what the
+#       sources include by default. TORCH_EXTENSION_NAME expands to NAMESPACE, by default TARGET.
 #
 # The result is a shared library, built with the flags that Python's opwright.build uses. A program that links it,
 #   target_link_libraries(program PRIVATE TARGET)
-# keeps it, whatever its other linker flags say, and so has its operators.
+# has its operators, whatever its other linker flags are.
 
 # A macro, because a language can be enabled in the project's own scope only.
 macro(opwright_add_library _opwright_target)
@@ -18,12 +18,12 @@ macro(opwright_add_library _opwright_target)
       set(CMAKE_CUDA_COMPILER "${_opwright_nvcc}")
     endif()
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      # For CMake's own trial of the compiler only: our flags name the architectures.
+      # Only for CMake's test of the compiler: our flags name the architectures.
       set(CMAKE_CUDA_ARCHITECTURES 80)
     endif()
     enable_language(CUDA)
     if(NOT CMAKE_CUDA${_opwright_standard}_STANDARD_COMPILE_OPTION)
-      # CMake learns of nvcc's newer standards late: 3.25 knows none after C++17.
+      # CMake supports nvcc's newer standards late: 3.25 knows none after C++17.
       set(CMAKE_CUDA${_opwright_standard}_STANDARD_COMPILE_OPTION "-std=c++${_opwright_standard}")
     endif()
   endif()
@@ -90,21 +90,21 @@ function(_opwright_define target)
     target_compile_options("${target}" PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${opwright_cuda_options}>")
   endif()
   target_link_libraries("${target}" PRIVATE "${opwright_link_item}")
-  # CMake sees no libraries in our one item, so it is told where they are; as always, installing takes this out.
+  # CMake sees no libraries in our single link item, so it needs their folders; as usual, installing removes them.
   set_target_properties("${target}" PROPERTIES BUILD_RPATH "${opwright_library_dirs}")
-  # Also where the project has other defaults for its own targets. Our flags name the architectures and the CUDA runtime.
+  # Whatever the project's defaults for its own targets. Our flags name the architectures and the CUDA runtime.
   set_target_properties("${target}" PROPERTIES
                         CXX_STANDARD "${opwright_standard}" CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
                         CUDA_STANDARD "${opwright_standard}" CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
                         CUDA_ARCHITECTURES OFF CUDA_RUNTIME_LIBRARY None)
 
-  # A program calls no function of an operator library, so linkers drop it where --as-needed is on, and
-  # PyTorch's own targets turn it on. This names the library once more, with that switched off around it.
+  # A program calls no function of an operator library, so linkers drop it under --as-needed, which PyTorch's
+  # own targets enable. This names the library once more, with --no-as-needed.
   target_link_options("${target}" INTERFACE
                       "SHELL:-Wl,--push-state,--no-as-needed \"$<TARGET_FILE:${target}>\" -Wl,--pop-state")
 endfunction()
 
-# Objects that use the whole of PyTorch's C++ API run on the very PyTorch that they were compiled with.
+# Objects that use PyTorch's full C++ API run only on the PyTorch that they were compiled with.
 function(_opwright_check_torch target abi)
   if(NOT abi STREQUAL full OR NOT TORCH_INSTALL_PREFIX)
     return()
@@ -112,8 +112,8 @@ function(_opwright_check_torch target abi)
   get_filename_component(ours "${OPWRIGHT_TORCH_DIR}" REALPATH)
   get_filename_component(theirs "${TORCH_INSTALL_PREFIX}" REALPATH)
   if(NOT ours STREQUAL theirs)
-    message(FATAL_ERROR "opwright_add_library(${target}): its sources use the whole of PyTorch's C++ API and are compiled "
-                        "for the PyTorch in ${ours}, but this project has found the one in ${theirs}. Let both be one: "
+    message(FATAL_ERROR "opwright_add_library(${target}): its sources use PyTorch's full C++ API and are compiled "
+                        "for the PyTorch in ${ours}, but this project found the one in ${theirs}. Use one for both: "
                         "-DTorch_DIR=${ours}/share/cmake/Torch, or -DOPWRIGHT_PYTHON=<a Python that has the other>")
   endif()
 endfunction()

@@ -1,13 +1,13 @@
 # find_package(opwright): builds operator libraries within a CMake project.
 #
-# Gives
+# Defines
 #   opwright_add_library(TARGET FOLDER)              see opwrightAddLibrary.cmake
-#   opwright::torch       that Python's PyTorch, for programs that load models: see opwrightTorch.cmake
+#   opwright::torch       the PyTorch of OPWRIGHT_PYTHON, for programs that load models: see opwrightTorch.cmake
 #   opwright::autograd    native gradients for such programs: see opwrightAutograd.cmake
-#   OPWRIGHT_PYTHON       the Python that has opwright; name one with -DOPWRIGHT_PYTHON=... where it is not found
-#   OPWRIGHT_INCLUDE_DIR  the folder that holds opwright/op.h
+#   OPWRIGHT_PYTHON       the Python that has opwright; set it with -DOPWRIGHT_PYTHON=... if it is not found
+#   OPWRIGHT_INCLUDE_DIR  the folder that contains opwright/op.h
 #   OPWRIGHT_TORCH_DIR    the folder of that Python's PyTorch
-# and find_package(Torch) finds the PyTorch of that Python from here on, unless the project has chosen another.
+# From here on, find_package(Torch) finds the PyTorch of that Python, unless the project has chosen another.
 if(CMAKE_VERSION VERSION_LESS 3.18)
   set(opwright_FOUND FALSE)
   set(opwright_NOT_FOUND_MESSAGE "opwright needs CMake 3.18 or newer; this is ${CMAKE_VERSION}")
@@ -16,7 +16,7 @@ endif()
 
 get_filename_component(_opwright_here "${CMAKE_CURRENT_LIST_DIR}" REALPATH)
 
-# A Python counts when its opwright is the one that this file belongs to.
+# A Python is accepted if its opwright contains this file.
 if(OPWRIGHT_PYTHON)
   set(_opwright_pythons "${OPWRIGHT_PYTHON}")
 else()
@@ -54,9 +54,9 @@ if(NOT opwright_FOUND)
 endif()
 
 set(OPWRIGHT_PYTHON "${_opwright_executable}" CACHE FILEPATH "The Python that has opwright")
-# In the cache, because functions are known in the whole project, and these to them.
+# Cached, because functions are visible in the whole project, and they need these variables.
 get_filename_component(_opwright_include "${_opwright_here}/../include" ABSOLUTE)
-set(OPWRIGHT_INCLUDE_DIR "${_opwright_include}" CACHE INTERNAL "The folder that holds opwright/op.h")
+set(OPWRIGHT_INCLUDE_DIR "${_opwright_include}" CACHE INTERNAL "The folder that contains opwright/op.h")
 set(OPWRIGHT_TORCH_DIR "${_opwright_torch}" CACHE INTERNAL "The folder of the PyTorch of OPWRIGHT_PYTHON")
 
 # Last in the list: a PyTorch that the project names comes first.

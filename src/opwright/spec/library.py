@@ -41,7 +41,7 @@ class Library:
         cflags: further flags for the C++ compiler.
         cuda_cflags: further flags for nvcc.
         ldflags: further flags for the linker.
-        abi: `"stable"`, `"full"`, or None to find it from what the sources include.
+        abi: `"stable"`, `"full"`, or None to detect it from what the sources include.
 
     Raises:
         SpecError: the namespace is not an identifier or is PyTorch's own, or a source is missing.

@@ -63,7 +63,7 @@ def test_what_is_not_said_is_found_from_the_sources(tmp_path: Path) -> None:
     ("sources", "error"),
     [
         ([], "'mine' has no sources"),
-        (["gone.cpp"], r"the source gone\.cpp is not there"),
+        (["gone.cpp"], r"the source gone\.cpp does not exist"),
         (["a.py"], r"a\.py is neither C\+\+ nor CUDA: expected a name that ends in"),
     ],
 )
