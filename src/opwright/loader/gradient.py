@@ -38,7 +38,7 @@ def register_composite(op: Op, kept: torch.library.Library) -> None:
 def register_gradient(op: Op, kept: torch.library.Library) -> None:
     """Register the gradient of `op` with PyTorch, in `kept`.
 
-    `torch.library.register_autograd` is not used: it gives no gradient to keyword-only tensors and to lists that
+    `torch.library.register_autograd` is not used: it computes no gradient for keyword-only tensors and for lists that
     contain None, does not support `torch.func.grad`, and returns zero as the derivative of `torch.func.jvp`.
     """
     kept.impl(op.name, _AutogradKernel(op), "Autograd", with_keyset=True)

@@ -40,31 +40,31 @@ def load(
     abi: str | None = None,
     definitions: str | Path | None = None,
 ) -> ModuleType | str:
-    """Build sources into a shared object, or find it built, and load it.
+    """Build sources into a shared object, unless the cache has it, and load it.
 
     The arguments are those of `torch.utils.cpp_extension.load`, in its order. Differences: builds are
-    found again by content; `is_python_module` is detected from the sources by default; and no
+    cached by content; `is_python_module` is detected from the sources by default; and no
     intermediate files are kept, so `keep_intermediates` has no effect.
 
     Args:
-        name: the file name of what is built, and of the Python module if it is one.
+        name: the name of the file to build, and of the Python module if it is one.
         sources: C++ and CUDA files.
         extra_cflags: further flags for the C++ compiler.
         extra_cuda_cflags: further flags for nvcc.
-        extra_sycl_cflags: refused: opwright does not build SYCL.
+        extra_sycl_cflags: not supported: opwright does not build SYCL.
         extra_ldflags: further flags for the linker, such as `-lopencv_core`.
         extra_include_paths: folders of headers.
-        build_directory: a folder that gets a copy of what is built.
+        build_directory: a folder that receives a copy of the result.
         verbose: print each step.
         with_cuda: compile and link for CUDA; by default if a source ends in `.cu`.
-        with_sycl: refused: opwright does not build SYCL.
+        with_sycl: not supported: opwright does not build SYCL.
         is_python_module: import the result as a Python module; by default if a source binds one.
         is_standalone: build a program instead of a shared object.
-        keep_intermediates: taken for compatibility.
+        keep_intermediates: accepted for compatibility.
         packages: names of pkg-config packages, such as `opencv4`.
-        abi: `"stable"`, `"full"`, or None to find it from what the sources include.
-        definitions: the folder of an op.py whose operators the sources implement; leave it out where
-            the sources define their own.
+        abi: `"stable"`, `"full"`, or None to detect it from what the sources include.
+        definitions: the folder of an op.py whose operators the sources implement; omit it if the
+            sources define their own.
 
     Returns:
         The Python module if it is one, else the path of the shared object or the program.
@@ -80,12 +80,12 @@ def load(
     if is_python_module and is_standalone:
         msg = "is_python_module and is_standalone exclude each other, since a program is not a module: pass one of them"
         raise BuildError(msg)
-    asked: dict[bool | None, Product | None] = {None: None, True: "python_module", False: "operators"}
+    products: dict[bool | None, Product | None] = {None: None, True: "python_module", False: "operators"}
     plan = plan_sources(
         name,
         [sources] if isinstance(sources, (str, Path)) else sources,
         abi=abi,
-        product="program" if is_standalone else asked[is_python_module],
+        product="program" if is_standalone else products[is_python_module],
         cuda=with_cuda,
         packages=packages,
         include_dirs=extra_include_paths or (),
@@ -138,18 +138,18 @@ def load_inline(
     abi: str | None = None,
     definitions: str | Path | None = None,
 ) -> ModuleType | str:
-    """Build sources that are given as strings, or find them built, and load the result.
+    """Build sources that are given as strings, unless the cache has the result, and load it.
 
-    The arguments are those of `torch.utils.cpp_extension.load_inline`, in its order; those of `load`
-    mean what they mean there. PyTorch's headers are included only for sources that include none of
+    The arguments are those of `torch.utils.cpp_extension.load_inline`, in its order; those that `load`
+    has too mean the same. PyTorch's headers are included only for sources that include none of
     them: a source that includes `opwright/op.h` compiles in seconds. Errors are always PyTorch's, and
-    there is no precompiled header, so `with_pytorch_error_handling` and `use_pch` have no effect.
+    no precompiled header is used, so `with_pytorch_error_handling` and `use_pch` have no effect.
 
     Args:
-        name: the file name of what is built, and of the Python module if it is one.
-        cpp_sources: C++; several strings make one file.
-        cuda_sources: CUDA; several strings make one file.
-        sycl_sources: refused: opwright does not build SYCL.
+        name: the name of the file to build, and of the Python module if it is one.
+        cpp_sources: C++; several strings are joined into one file.
+        cuda_sources: CUDA; several strings are joined into one file.
+        sycl_sources: not supported: opwright does not build SYCL.
         functions: names of functions to bind into a Python module, or names with their docstrings.
         extra_cflags: see `load`.
         extra_cuda_cflags: see `load`.
@@ -161,9 +161,9 @@ def load_inline(
         with_cuda: see `load`.
         with_sycl: see `load`.
         is_python_module: see `load`.
-        with_pytorch_error_handling: taken for compatibility.
-        keep_intermediates: taken for compatibility.
-        use_pch: taken for compatibility.
+        with_pytorch_error_handling: accepted for compatibility.
+        keep_intermediates: accepted for compatibility.
+        use_pch: accepted for compatibility.
         no_implicit_headers: never include a header that the sources do not include themselves.
         packages: see `load`.
         abi: see `load`.

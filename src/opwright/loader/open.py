@@ -23,7 +23,7 @@ class Loaded:
     Attributes:
         library: what its op.py describes.
         path: the shared object that was opened; None if the library has no native sources.
-        ops: its operators, as `torch.ops.<namespace>` has them.
+        ops: its operators, `torch.ops.<namespace>`.
     """
 
     library: Library

@@ -26,7 +26,7 @@ _opened: dict[Path, set[str]] = {}
 def open_operators(path: Path) -> set[str]:
     """Open the shared object at `path`, which registers its operators.
 
-    Opening the same file twice does nothing the second time.
+    Opening the same file again has no effect.
 
     Returns:
         The namespaces that it defines.

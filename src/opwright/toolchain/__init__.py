@@ -1,1 +1,1 @@
-"""Finds the compilers and packages of this machine, composes their flags, runs them."""
+"""Finds the compilers and packages of this machine, composes their flags, and runs them."""

@@ -27,26 +27,26 @@ class Compiler:
 
     @property
     def command(self) -> list[str]:
-        """The words that a command line starts with."""
+        """The first words of a command line."""
         return [str(self.path), *self.prefix]
 
     @property
     def host(self) -> str:
-        """The compiler itself, behind a launcher such as ccache: what nvcc is told to call."""
+        """The compiler itself, without a launcher such as ccache, for nvcc to call."""
         return [word for word in self.command if not word.startswith("-")][-1]
 
     @property
     def identity(self) -> list[str]:
-        """What makes this compiler this compiler, for cache keys: an upgrade changes size or time."""
+        """What identifies this compiler in cache keys: an upgrade changes its size or time."""
         real = self.path.resolve()
         status = real.stat()
         return [str(real), str(status.st_size), str(status.st_mtime_ns), *self.prefix]
 
     @functools.cached_property
     def version(self) -> str:
-        """The version line that the compiler prints of itself."""
+        """The line of `--version` with the compiler's version."""
         lines = run([*self.command, "--version"]).output.strip().splitlines()
-        release = [line for line in lines if re.search(r"release \d", line)]  # nvcc's comes fourth
+        release = [line for line in lines if re.search(r"release \d", line)]  # nvcc's fourth line
         return (release or lines or ["unknown"])[0].strip()
 
 
@@ -54,12 +54,12 @@ def cuda_home(nvcc: Compiler) -> Path:
     """The folder of the CUDA toolkit that `nvcc` belongs to.
 
     Raises:
-        ToolchainError: it cannot be told.
+        ToolchainError: it cannot be determined.
     """
     beside = nvcc.path.resolve().parents[1]
     if (beside / "include" / "cuda_runtime.h").is_file():
         return beside
-    # A wrapper somewhere on the PATH: nvcc itself knows where it lies.
+    # A wrapper on the PATH: nvcc itself knows its folder.
     dry = run([*nvcc.command, "--dryrun", "-E", "-x", "cu", "/dev/null"], check=False).output
     if here := re.search(r"_HERE_=(\S+)", dry):
         return Path(here[1]).resolve().parent
@@ -71,7 +71,7 @@ def find_cxx() -> Compiler:
     """The C++ compiler: `$CXX`, else g++, c++ or clang++ on the PATH.
 
     Raises:
-        ToolchainError: there is none, or `$CXX` names none.
+        ToolchainError: none is found, or `$CXX` names none.
     """
     named = os.environ.get("CXX", "").split()
     if named:
@@ -80,8 +80,8 @@ def find_cxx() -> Compiler:
         if found := shutil.which(name):
             return Compiler(Path(found))
     msg = (
-        "no C++ compiler: neither $CXX is set nor is g++, c++ or clang++ on the PATH. "
-        "Debian and Ubuntu have one in the package g++"
+        "no C++ compiler: $CXX is not set, and g++, c++ and clang++ are not on the PATH. "
+        "On Debian or Ubuntu, install the package g++"
     )
     raise ToolchainError(msg)
 
@@ -90,7 +90,7 @@ def find_nvcc() -> Compiler:
     """The CUDA compiler: `$CUDACXX`, `$CUDA_HOME/bin/nvcc`, the PATH, or /usr/local/cuda.
 
     Raises:
-        ToolchainError: there is none, or a variable names one that is not there.
+        ToolchainError: none is found, or a variable names one that does not exist.
     """
     if named := os.environ.get("CUDACXX", "").split():
         return Compiler(_program(named[0], "CUDACXX"), tuple(named[1:]))
@@ -102,7 +102,7 @@ def find_nvcc() -> Compiler:
         return Compiler(Path(found))
     msg = (
         "no CUDA compiler: nvcc is neither on the PATH nor in /usr/local/cuda/bin. "
-        "Install the CUDA toolkit, or set CUDA_HOME to where it is"
+        "Install the CUDA toolkit, or set CUDA_HOME to its folder"
     )
     raise ToolchainError(msg)
 
@@ -110,6 +110,6 @@ def find_nvcc() -> Compiler:
 def _program(name: str, variable: str) -> Path:
     found = shutil.which(name)
     if found is None:
-        msg = f"${variable} names {name}, which is not a program that can be run; correct the variable or unset it"
+        msg = f"${variable} names {name}, which is not an executable program; correct the variable or unset it"
         raise ToolchainError(msg)
     return Path(found)

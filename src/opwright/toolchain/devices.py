@@ -1,4 +1,4 @@
-"""The devices that an operator library can be judged on."""
+"""The devices on which an operator library can be checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEVICES = ("cpu", "cuda")
 
 
 def devices_of(library: Library) -> list[str]:
-    """The CPU, and the GPU where there is one and the library has CUDA sources."""
+    """The CPU, and the GPU if one is available and the library has CUDA sources."""
     if any(source.suffix == ".cu" for source in library.sources) and find_pytorch().cuda is not None:
         import torch
 

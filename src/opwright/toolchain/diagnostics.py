@@ -1,4 +1,4 @@
-"""Finds the first real error in what a compiler, a linker or CMake printed."""
+"""Finds the first real error in the output of a compiler, a linker or CMake."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opwright.toolchain.refusals import refusal
 # file:line:column: error: … (g++, clang++), file(line): error … (nvcc), CMake Error at …
 _ERROR = re.compile(r"^(?:[^\s:(][^:(]*[:(]\d+.*?\b(?:fatal )?error\b|CMake Error|ninja: error|\S*nvcc fatal)")
 _LINKER = (re.compile(r"undefined reference|cannot find|multiple definition"), re.compile(r"\bld(?:\.\w+)?: "))
-_COUNTS_NOT = re.compile(r"^(?:FAILED|ninja: build stopped|collect2: error|make\b)")
+_IGNORED = re.compile(r"^(?:FAILED|ninja: build stopped|collect2: error|make\b)")
 # What follows an error line and belongs to it: source, caret, notes.
 _BELONGS = re.compile(r"^\s+|^\S+:\d+:\d+: note:")
 # What precedes an error line and belongs to it: "In function", "required from", constexpr expansions.
@@ -23,8 +23,8 @@ class Diagnostic:
     """An error that a tool printed.
 
     Attributes:
-        text: it with the lines that explain it; empty where no error was found.
-        is_signature: whether it says that a kernel's signature differs from its schema.
+        text: the error with the lines that explain it; empty if there is none.
+        is_signature: whether a kernel's signature differs from its schema.
     """
 
     text: str
@@ -39,9 +39,9 @@ def first_error(output: str) -> Diagnostic:
     """
     lines = output.splitlines()
     for at, line in enumerate(lines):
-        if _ERROR.search(line) and not _COUNTS_NOT.search(line):
+        if _ERROR.search(line) and not _IGNORED.search(line):
             return _with_context(lines, at)
-    # The linker names the function first and what is wrong with it on the next line: the second says more.
+    # The linker names the function first, and its error on the next line, which says more.
     return Diagnostic(next((line for pattern in _LINKER for line in lines if pattern.search(line)), ""))
 
 

@@ -1,7 +1,7 @@
-"""Composes the flags with which operator libraries are compiled and linked.
+"""Composes the flags that compile and link operator libraries.
 
-This is the one place that holds them: the just-in-time build, the setuptools front and the CMake
-front all ask here.
+This is their only source: the just-in-time build, the setuptools front end and the CMake front end
+all use it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 Abi = Literal["stable", "full"]
 
-# C++20: the headers check schemas with consteval, and ATen needs it from PyTorch 2.13 on.
+# C++20: the headers check schemas with consteval, and ATen requires it from PyTorch 2.13 on.
 STANDARD = "-std=c++20"
-# "Runs from PyTorch 2.11 on": with it defined, the stable headers offer what 2.11 has, and no more.
+# Runs on PyTorch 2.11 and newer: with it defined, the stable headers declare only what 2.11 has.
 TARGET_VERSION = "-DTORCH_TARGET_VERSION=0x020b000000000000"
 # -fno-gnu-unique: a library that holds a GNU-unique symbol can never be unloaded.
 _COMMON = ("-O3", "-fPIC", "-fno-gnu-unique")
-# Data-centre GPUs in use, and PTX that later ones compile for themselves.
+# Data-centre GPUs in use, and PTX, which the driver compiles for later ones.
 _CUDA_ARCHITECTURES = "8.0;9.0+PTX"
 
 
 def include_path() -> Path:
-    """The folder that holds `opwright/op.h`."""
+    """The folder that contains `opwright/op.h`."""
     return Path(__file__).resolve().parents[1] / "include"
 
 
@@ -46,18 +46,18 @@ def defines(abi: Abi, name: str, *, cuda: bool) -> list[str]:
 
 
 def visibility(abi: Abi) -> list[str]:
-    """Stable libraries export what the registration macros mark, and nothing else."""
+    """Flags for visibility: stable libraries export only what the registration macros mark."""
     return ["-fvisibility=hidden"] if abi == "stable" else []
 
 
 def system_include_dirs(
     abi: Abi, torch: PyTorch, *, python_module: bool = False, cuda_home: Path | None = None
 ) -> list[Path]:
-    """Folders of headers that are not the author's own: their warnings are kept quiet."""
+    """Folders of headers that are not the author's own, whose warnings are suppressed."""
     folders = torch.include_dirs if abi == "full" else torch.include_dirs[:1]
     if abi == "full" or python_module:
         folders = [*folders, Path(sysconfig.get_paths()["include"])]
-    # The C++ half of a mixed library may include cuda_runtime.h too; nvcc finds it by itself.
+    # The C++ sources of a mixed library may include cuda_runtime.h too; nvcc finds it by itself.
     return [*folders, *([cuda_home / "include"] if cuda_home else [])]
 
 
@@ -111,12 +111,12 @@ def link_flags(
     python_module: bool = False,
     cuda_home: Path | None = None,
 ) -> list[str]:
-    """Flags for the link of a shared object."""
+    """Flags for linking a shared object."""
     libraries = ["c10", "torch_cpu", "torch", *(["torch_python"] if python_module else [])]
     flags = [
         "-shared",
         f"-L{torch.lib_dir}",
-        # Kept even where nothing is called: libtorch.so is what pulls in the CUDA half of a CUDA build.
+        # Kept even if nothing is called: libtorch.so loads the CUDA half of a CUDA build.
         "-Wl,--push-state,--no-as-needed",
         *(f"-l{library}" for library in libraries),
         "-Wl,--pop-state",
@@ -128,7 +128,7 @@ def link_flags(
     if cuda_home is not None:
         return [*flags, f"-L{cuda_home / 'lib64'}", "-lcudart"]
     if abi == "stable" and not python_module:
-        # A missing library shows at the link, with its name, and not at the first import.
+        # A missing library fails the link, with its name, and not the first import.
         flags.append("-Wl,--no-undefined")
     return flags
 
@@ -143,7 +143,7 @@ def cuda_architectures(listed: str) -> list[str]:
     for entry in re.split(r"[;\s]+", listed.strip()):
         match = re.fullmatch(r"(\d+)\.(\d[a-z]?)(\+PTX)?", entry)
         if match is None:
-            msg = f"TORCH_CUDA_ARCH_LIST holds {entry!r}; expected entries such as 9.0 or 9.0+PTX, with ; between"
+            msg = f"TORCH_CUDA_ARCH_LIST contains {entry!r}; expected entries such as 9.0 or 9.0+PTX, separated by ;"
             raise ToolchainError(msg)
         number = match[1] + match[2]
         code = f"[sm_{number},compute_{number}]" if match[3] else f"sm_{number}"

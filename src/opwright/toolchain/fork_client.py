@@ -1,8 +1,8 @@
-"""Asks a fork server to run a module, and ends as it ends; runs it itself where there is no server.
+"""Asks a fork server to run a module, and exits with its status; runs the module itself if no server runs.
 
     python -IS fork_client.py FOLDER MODULE [ARGUMENT ...]
 
-It imports nothing that takes time: the server exists to save time.
+It imports nothing slow: the server exists to save time.
 """
 
 import json
@@ -29,7 +29,7 @@ def _connected(folder: str) -> "socket.socket | None":
 
 
 def main() -> None:
-    """Run the module, here or there."""
+    """Run the module, in the server or in this process."""
     folder, module, *arguments = sys.argv[1:]
     server = _connected(folder)
     if server is None:
@@ -40,8 +40,8 @@ def main() -> None:
     server.sendall(text)
     status = int(server.recv(16) or 1)
     if status < 0:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # whoever died has left one already
-        if -status not in (signal.SIGKILL, signal.SIGSTOP):  # which nobody handles
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the process that died has dumped its own
+        if -status not in (signal.SIGKILL, signal.SIGSTOP):  # which have no handlers
             signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     sys.exit(status)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
 
-# What starts a module's `main` without a server.
+# The start of a command line that runs a module's `main` without a server.
 PLAIN = (sys.executable, "-m")
 
 _CLIENT = Path(__file__).with_name("fork_client.py")
@@ -33,19 +33,19 @@ _shared: list[tuple[str, ...]] = []
 
 @contextlib.contextmanager
 def fork_server(modules: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Within it, programs start in a process that has imported `modules` already, which for PyTorch saves seconds.
+    """Start programs in forks of a process that has imported `modules`, which saves seconds for PyTorch.
 
-    Each program runs in a process of its own, forked before any other has run: what one does reaches no other. It has
-    the environment, the folder and the streams of whoever starts it, and its exit status or its signal comes back.
-    Where no server can run, it starts as it would without one.
+    Each program runs in a separate process, forked from one in which no other program has run, so that programs do not
+    affect each other. It has the environment, the folder and the streams of its caller, which receives its exit status
+    or its signal. If no server can run, programs start without one.
 
-    Where one is open in this process already, that one serves, with what it has imported.
+    If this process has an open server already, that one is used, with the modules that it imported.
 
     Args:
-        modules: what to import; one that cannot be imported is left to the program.
+        modules: the modules to import; if one cannot be imported, the program reports it.
 
     Yields:
-        The words of a command line that stand in for `python -m`; the name of a module with a `main` follows, and its
+        The first words of a command line, in place of `python -m`; the name of a module with a `main` follows, and its
         arguments.
     """
     if _shared:
@@ -59,7 +59,7 @@ def fork_server(modules: Sequence[str]) -> Iterator[tuple[str, ...]]:
             try:
                 run(words, on_line=lambda line: pid.append(int(line)) if line.isdecimal() else None, check=False)
             finally:
-                (Path(folder) / "ended").touch()  # no program waits for it any longer
+                (Path(folder) / "ended").touch()  # clients stop waiting for it
 
         server = threading.Thread(target=serve)
         server.start()
@@ -80,62 +80,64 @@ class _Server:
     """The process that forks.
 
     Args:
-        folder: where its socket is.
+        folder: the folder of its socket.
     """
 
     def __init__(self, folder: Path) -> None:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(folder / "socket"))
         self.listener.listen(64)
-        self.programs: dict[int, socket.socket] = {}  # by process: who waits for its end
+        self.programs: dict[int, socket.socket] = {}  # by process: the client that waits for its end
         self.woken, waker = socket.socketpair()
         for end in (self.woken, waker):
             end.setblocking(False)
         self.waker = waker
 
     def serve(self) -> tuple[str, list[str]] | None:
-        """Fork for whoever asks, until whoever started this one is gone.
+        """Fork for each client, until the process that started the server has ended.
 
         Returns:
-            In a forked process, the module to run and its arguments; in the server None, at its end.
+            In a forked process, the module to run and its arguments; in the server, None when it ends.
         """
         signal.set_wakeup_fd(self.waker.fileno())
         signal.signal(signal.SIGCHLD, lambda *_: None)
         poll = select.poll()
         poll.register(self.listener, select.POLLIN)
         poll.register(self.woken, select.POLLIN)
-        poll.register(1, 0)  # says when nobody reads any more
+        poll.register(1, 0)  # reports that its reader has closed it
         while True:
             for file, _ in poll.poll():
                 if file == 1:
                     return None
                 if file == self.listener.fileno():
-                    asked, _ = self.listener.accept()
-                    text, streams = _request(asked)
-                    if not text:  # the client was killed before it had asked
-                        asked.close()
+                    client, _ = self.listener.accept()
+                    text, streams = _request(client)
+                    if not text:  # the client was killed before it sent its request
+                        client.close()
                         continue
-                    program = self._start(asked, json.loads(text), streams)
+                    program = self._start(client, json.loads(text), streams)
                     if program is not None:
                         return program
-                    poll.register(asked, select.POLLIN)
+                    poll.register(client, select.POLLIN)
                 elif file == self.woken.fileno():
                     with contextlib.suppress(BlockingIOError):
                         self.woken.recv(4096)
                 else:
                     poll.unregister(file)
                     self._abandon(file)
-            for asked in self._ended():
+            for client in self._ended():
                 with contextlib.suppress(KeyError):  # it was abandoned
-                    poll.unregister(asked)
-                asked.close()
+                    poll.unregister(client)
+                client.close()
 
-    def _start(self, asked: socket.socket, job: dict[str, Any], streams: Sequence[int]) -> tuple[str, list[str]] | None:
+    def _start(
+        self, client: socket.socket, job: dict[str, Any], streams: Sequence[int]
+    ) -> tuple[str, list[str]] | None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # BLAS has threads, and stops them to fork
+            warnings.simplefilter("ignore", DeprecationWarning)  # BLAS has threads, but stops them before a fork
             process = os.fork()
         if process:
-            self.programs[process] = asked
+            self.programs[process] = client
             for stream in streams:
                 os.close(stream)
             return None
@@ -146,7 +148,7 @@ class _Server:
         for standard, stream in enumerate(streams):
             os.dup2(stream, standard)
             os.close(stream)
-        for end in (self.listener, self.woken, self.waker, asked, *self.programs.values()):
+        for end in (self.listener, self.woken, self.waker, client, *self.programs.values()):
             end.close()
         os.environ.clear()
         os.environ.update(job["environment"])
@@ -154,34 +156,34 @@ class _Server:
         return job["module"], job["arguments"]
 
     def _ended(self) -> Iterator[socket.socket]:
-        """Tell the ends of programs to whoever waits for them."""
+        """Send exit statuses to the clients that wait for them, and yield these clients."""
         while self.programs:
             process, status = os.waitpid(-1, os.WNOHANG)
             if not process:
                 return
-            if (asked := self.programs.pop(process, None)) is not None:
+            if (client := self.programs.pop(process, None)) is not None:
                 with contextlib.suppress(OSError):
-                    asked.sendall(str(os.waitstatus_to_exitcode(status)).encode())
-                yield asked
+                    client.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+                yield client
 
     def _abandon(self, file: int) -> None:
         """End the program whose client is gone."""
-        for process, asked in self.programs.items():
-            if asked.fileno() == file:
+        for process, client in self.programs.items():
+            if client.fileno() == file:
                 _kill(process)
 
     def close(self) -> None:
-        """End what runs."""
+        """End all programs."""
         for process in self.programs:
             _kill(process)
 
 
-def _request(asked: socket.socket) -> tuple[bytes, list[int]]:
-    """What a client asks for, with its three streams; nothing where it ended before it had sent all of it."""
-    header, streams, _, _ = socket.recv_fds(asked, 8, 3)
+def _request(client: socket.socket) -> tuple[bytes, list[int]]:
+    """A client's request with its three streams; empty if the client ended before it sent all of it."""
+    header, streams, _, _ = socket.recv_fds(client, 8, 3)
     text = b""
     while len(header) == 8 and len(text) < int.from_bytes(header, "little"):
-        if not (part := asked.recv(2**16)):
+        if not (part := client.recv(2**16)):
             break
         text += part
     else:
@@ -194,19 +196,19 @@ def _request(asked: socket.socket) -> tuple[bytes, list[int]]:
 
 def _kill(process: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process, signal.SIGKILL)  # with all that it started
+        os.killpg(process, signal.SIGKILL)  # and what it started
     with contextlib.suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)  # where it has no group of its own yet
+        os.kill(process, signal.SIGKILL)  # if it has no group of its own yet
 
 
-def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  what Python gives to a handler of signals
+def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  the arguments of a signal handler
     raise SystemExit
 
 
 def main() -> None:
     """Import modules, then fork for each program; a forked process runs the `main` of its module."""
     signal.signal(signal.SIGTERM, _end)
-    print(os.getpid(), flush=True)  # noqa: T201  whoever started this reads it
+    print(os.getpid(), flush=True)  # noqa: T201  the parent process reads it
     folder, *modules = sys.argv[1:]
     server = _Server(Path(folder))
     program = None

@@ -1,4 +1,4 @@
-"""What this machine is, for the head of a report."""
+"""Describes this machine, for the head of a report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-# Those that decide how fast numbers are computed: wider vectors, half precision, matrices.
+# Those that determine how fast numbers are computed: wider vectors, half precision, matrices.
 _INSTRUCTION_SETS = (
     *("avx", "avx2", "fma", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_tile", "amx_bf16"),
     *("asimd", "sve", "sve2", "i8mm", "bf16"),
@@ -18,7 +18,7 @@ _GIB = 2**30
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine. Nothing of it says whose it is.
+    """A machine, without anything that identifies its owner.
 
     Attributes:
         processor: the model, as the system names it.
@@ -45,9 +45,9 @@ def this_machine(cpuinfo: Path = Path("/proc/cpuinfo")) -> Machine:
     Args:
         cpuinfo: where the system describes its processors.
     """
-    told = cpuinfo.read_text(encoding="utf-8", errors="replace") if cpuinfo.is_file() else ""
-    model = re.search(r"^model name\s*:\s*(.+)$", told, re.MULTILINE)
-    flags = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", told, re.MULTILINE)
+    text = cpuinfo.read_text(encoding="utf-8", errors="replace") if cpuinfo.is_file() else ""
+    model = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    flags = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.MULTILINE)
     known = set(flags[1].split()) if flags else set()
     return Machine(
         processor=" ".join(model[1].split()) if model else platform.machine(),

@@ -60,7 +60,7 @@ def package_versions(names: Iterable[str]) -> dict[str, str]:
     """
     listed = list(names)
     program = _pkg_config(", ".join(listed))
-    # One process for all of them, unless one is missing: pkg-config then names no versions at all.
+    # One process for all of them, unless one is missing: pkg-config then prints no versions at all.
     answer = run([program, "--modversion", *listed], check=False)
     versions = answer.output.split()
     if answer.exit_code == 0 and len(versions) == len(listed):
@@ -83,6 +83,6 @@ def _as_system(cflags: list[str]) -> list[str]:
     for flag in cflags:
         if not flag.startswith("-I"):
             flags.append(flag)
-        elif Path(flag[2:]) != Path("/usr/include"):  # there already; naming it breaks #include_next
+        elif Path(flag[2:]) != Path("/usr/include"):  # a default; naming it breaks #include_next
             flags += ["-isystem", flag[2:]]
     return flags

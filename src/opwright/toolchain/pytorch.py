@@ -20,7 +20,7 @@ class PyTorch:
         root: the folder of the package `torch`.
         version: such as `2.13.0+cpu`.
         cuda: the CUDA version that it was built with, such as `13.0`; None for a CPU build.
-        commit: the commit that it was built from, which tells two nightlies apart.
+        commit: the commit that it was built from, which distinguishes nightlies.
     """
 
     root: Path
@@ -40,7 +40,7 @@ class PyTorch:
 
     @property
     def identity(self) -> list[str]:
-        """What makes this PyTorch this PyTorch, for cache keys."""
+        """What identifies this PyTorch in cache keys."""
         return [str(self.root), self.version, self.commit]
 
 
@@ -48,7 +48,7 @@ def find_pytorch() -> PyTorch:
     """The PyTorch that this Python would import.
 
     Raises:
-        ToolchainError: there is none, it is too old, or its headers are missing.
+        ToolchainError: it is not installed, is too old, or lacks its headers.
     """
     spec = importlib.util.find_spec("torch")
     if spec is None or not spec.submodule_search_locations:
@@ -68,10 +68,10 @@ def find_pytorch() -> PyTorch:
 
 
 def _version_facts(file: Path) -> dict[str, str | None]:
-    # `torch/version.py` is a list of plain assignments; importing torch for them costs a second.
+    # `torch/version.py` is a list of plain assignments; importing torch for them would take a second.
     try:
         text = file.read_text()
     except OSError as error:
-        msg = f"PyTorch at {file.parent} is damaged: {file.name} cannot be read ({error.strerror}); install torch anew"
+        msg = f"PyTorch at {file.parent} is damaged: {file.name} cannot be read ({error.strerror}); reinstall torch"
         raise ToolchainError(msg) from error
     return dict(re.findall(r"^(\w+)(?:\s*:[^=\n]*)?\s*=\s*'([^']*)'", text, flags=re.MULTILINE))

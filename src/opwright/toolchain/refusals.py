@@ -1,11 +1,11 @@
-"""Reads, in what g++ prints, why opwright's headers refused a kernel, and says it in one sentence."""
+"""Finds in g++'s output why opwright's headers rejected a kernel, and states it in one sentence."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-# The function that refuse.h cannot let be called, and its template arguments, which are the message.
+# The functions that refuse.h calls to make the compiler fail; their template arguments are the message.
 _REFUSED = re.compile(
     r"\b(the_schema_and_the_kernel_differ|the_schema_is_malformed|no_such_operator_is_defined)\(\)"
     r"(?: \[with What = (.*)\])?"
@@ -23,10 +23,10 @@ _SENTENCES = {
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why opwright's headers refused a kernel.
+    """Why opwright's headers rejected a kernel.
 
     Attributes:
-        text: the reason in one sentence, with the author's own place.
+        text: the reason in one sentence, with its place in the author's source.
         is_signature: whether the kernel's signature differs from its schema.
     """
 
@@ -38,22 +38,22 @@ def refusal(leading: list[str], error: str) -> Refusal | None:
     """The refusal that `error` reports; None if it reports another error.
 
     Args:
-        leading: the lines before it, from the outermost expansion on.
+        leading: the lines before the error, from the outermost expansion on.
         error: the line with the error.
     """
     refused = _REFUSED.search(error)
     if refused is None:
         return None
-    words = [f"{name.replace('_', ' ')} {text or number}" for name, text, number in _WORD.findall(refused[2] or "")]
+    words = [f"{name.replace('_', ' ')} {value or number}" for name, value, number in _WORD.findall(refused[2] or "")]
     place = next((found for line in leading if (found := _PLACE.match(line))), None)
     schema = next((found[1] for line in leading if (found := _SCHEMA.search(line))), None)
     where = f"{place[1]}: " if place else ""
-    said = f"{where}error: {_SENTENCES[refused[1]]}{': ' if words else ''}{', '.join(words)}"
+    text = f"{where}error: {_SENTENCES[refused[1]]}{': ' if words else ''}{', '.join(words)}"
     if place:
         kernel = next((found[1] for line in leading if (found := re.search(r"kernel<&?([\w:]+)>", line))), None)
-        said += f"\n  written: {_unescaped(place[2])}" + (f"\n  kernel:  {kernel}" if kernel else "")
-    said += f"\n  schema:  {_unescaped(schema)}" if schema else ""
-    return Refusal(said, is_signature=refused[1] == _SIGNATURE)
+        text += f"\n  written: {_unescaped(place[2])}" + (f"\n  kernel:  {kernel}" if kernel else "")
+    text += f"\n  schema:  {_unescaped(schema)}" if schema else ""
+    return Refusal(text, is_signature=refused[1] == _SIGNATURE)
 
 
 def _unescaped(text: str) -> str:

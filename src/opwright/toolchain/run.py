@@ -27,7 +27,7 @@ class Completed:
         command: the command line, ready to paste into a shell.
         output: what it printed on both of its streams, in order.
         exit_code: its exit status; negative for the signal that ended it.
-        timed_out: whether it was killed because its time was over.
+        timed_out: whether it was killed at its time limit.
     """
 
     command: str
@@ -48,20 +48,20 @@ def run(
     """Run a program to its end and keep what it prints.
 
     Args:
-        command: the program and its arguments; no shell comes between.
+        command: the program and its arguments; no shell is involved.
         cwd: the folder to run in.
-        env: variables set on top of this process's own.
+        env: variables to set in addition to this process's own.
         on_line: called with each line as it is printed, for progress.
-        check: raise when the exit status is not zero.
-        timeout_s: kill it, and what it started, after this many seconds.
+        check: raise if the exit status is not zero.
+        timeout_s: kill the program, and what it started, after this many seconds.
 
     Raises:
-        ToolchainError: the program is not there.
-        BuildError: it failed, and `check` is set: the message holds the first error, its place, and the command.
+        ToolchainError: the program does not exist or cannot be run.
+        BuildError: it failed, and `check` is set; the message contains the first error, its place and the command.
     """
     line = [str(word) for word in command]
     try:
-        process = subprocess.Popen(  # noqa: S603  what runs is what opwright composed
+        process = subprocess.Popen(  # noqa: S603  opwright composed the command
             line,
             cwd=cwd,
             env={**os.environ, **(env or {})},
@@ -70,20 +70,20 @@ def run(
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            # A group of its own can be killed as one. Without a limit it stays in ours, and Ctrl-C reaches it.
+            # A separate group can be killed as a whole. Without a limit it stays in ours, and Ctrl-C reaches it.
             start_new_session=timeout_s is not None,
         )
     except (FileNotFoundError, PermissionError) as error:
         raise _not_runnable(line, error) from error
     printed: list[str] = []
     with process, _killed_after(process, timeout_s) as timed_out:
-        if process.stdout is None:  # only for the type checker: a pipe was asked for
+        if process.stdout is None:  # only for the type checker: stdout is a pipe
             raise AssertionError
         for text in process.stdout:
             printed.append(text)
             if on_line is not None:
                 on_line(text.rstrip("\n"))
-        process.wait()  # here, where the time limit still holds: it may have closed its streams and live on
+        process.wait()  # here, within the time limit: it may have closed its streams and still run
     completed = Completed(shlex.join(line), "".join(printed), process.returncode, timed_out.is_set())
     if check and completed.exit_code != 0:
         raise failure(completed)
@@ -92,7 +92,7 @@ def run(
 
 @contextlib.contextmanager
 def _killed_after(process: subprocess.Popen[str], timeout_s: float | None) -> Iterator[threading.Event]:
-    """Kill the group of `process` when its time is over, which the event then says, or when an exception passes."""
+    """Kill the group of `process` at its time limit, which sets the event, or on an exception."""
     timed_out = threading.Event()
     if timeout_s is None:
         yield timed_out
@@ -115,10 +115,10 @@ def _killed_after(process: subprocess.Popen[str], timeout_s: float | None) -> It
 
 
 def become(command: Sequence[str | Path]) -> NoReturn:
-    """Let a program take this process's place: its streams, its signals and its exit status are then this one's.
+    """Replace this process by a program, which inherits its streams and receives its signals.
 
     Raises:
-        ToolchainError: the program is not there.
+        ToolchainError: the program does not exist or cannot be run.
     """
     line = [str(word) for word in command]
     try:
@@ -128,10 +128,10 @@ def become(command: Sequence[str | Path]) -> NoReturn:
 
 
 def failure(completed: Completed, what: str = "the command failed") -> BuildError:
-    """The error for a program that failed: the first real diagnostic and the command, not a page of noise."""
+    """The error for a program that failed: the first real diagnostic and the command, without the other output."""
     diagnostic = first_error(completed.output)
     ended = (
-        "was killed when its time was over"
+        "was killed at its time limit"
         if completed.timed_out
         else f"was ended by signal {-completed.exit_code}"
         if completed.exit_code < 0
@@ -144,5 +144,5 @@ def failure(completed: Completed, what: str = "the command failed") -> BuildErro
 
 
 def _not_runnable(line: Sequence[str], error: OSError) -> ToolchainError:
-    said = f"{line[0]} cannot be run: {error.strerror}. `opwright doctor` says what is missing and how to get it"
-    return ToolchainError(said)
+    msg = f"{line[0]} cannot be run: {error.strerror}. `opwright doctor` shows what is missing and how to get it"
+    return ToolchainError(msg)

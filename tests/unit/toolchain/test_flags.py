@@ -45,5 +45,5 @@ def test_architectures_become_code_and_ptx() -> None:
 
 @pytest.mark.parametrize("entry", ["sm_80", "80", "9.0+ptx", "native"])
 def test_an_architecture_of_another_form_is_refused(entry: str) -> None:
-    with pytest.raises(ToolchainError, match=r"TORCH_CUDA_ARCH_LIST holds '.*'; expected entries such as 9\.0"):
+    with pytest.raises(ToolchainError, match=r"TORCH_CUDA_ARCH_LIST contains '.*'; expected entries such as 9\.0"):
         flags.cuda_architectures(entry)

@@ -67,7 +67,7 @@ def test_a_program_that_ends_in_time_is_not_timed_out() -> None:
 
 
 def test_a_time_limit_fails_with_that_as_the_reason() -> None:
-    with pytest.raises(BuildError, match="The command was killed when its time was over"):
+    with pytest.raises(BuildError, match="The command was killed at its time limit"):
         run([sys.executable, "-c", "import time; time.sleep(99)"], timeout_s=0.5)
 
 
