@@ -168,11 +168,11 @@ FITTING: dict[str, Callable[[Tensor], Tensor]] = {
     "one row shown once": lambda x: x[3].expand(1, -1, -1),
 }
 UNFITTING: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
-    "transposed": (lambda x: x.transpose(0, 1), "the pixels of a row must lie side by side"),
-    "channels first": (lambda x: x.permute(2, 0, 1).contiguous().permute(1, 2, 0), "the channels of a pixel must lie"),
-    "every second column": (lambda x: x[:, ::2], "the pixels of a row must lie side by side"),
-    "one channel of three": (lambda x: x[..., 1], "the pixels of a row must lie side by side"),
-    "every second channel": (lambda x: x[..., ::2], "the channels of a pixel must lie side by side"),
+    "transposed": (lambda x: x.transpose(0, 1), "the pixels of a row must be adjacent"),
+    "channels first": (lambda x: x.permute(2, 0, 1).contiguous().permute(1, 2, 0), "the channels of a pixel must be"),
+    "every second column": (lambda x: x[:, ::2], "the pixels of a row must be adjacent"),
+    "one channel of three": (lambda x: x[..., 1], "the pixels of a row must be adjacent"),
+    "every second channel": (lambda x: x[..., ::2], "the channels of a pixel must be adjacent"),
     "one row shown often": (lambda x: x[:1].expand(4, -1, -1), "rows must not overlap"),
     "overlapping windows": (lambda x: x.flatten().unfold(0, 12, 6), "rows must not overlap"),
     "rank 1": (lambda x: x[0, 0], r"a Mat takes \(height, width\) or \(height, width, channels\)"),
@@ -181,10 +181,10 @@ UNFITTING: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "too many channels": (lambda x: x[:1, :1, :1].expand(2, 2, 513), "a Mat has 1 to 512 channels"),
     "too many rows": (lambda x: x[:1, :1, 0].expand(2**31, 1), "a Mat has at most 2147483647 rows and columns"),
     "int64": (lambda x: x.long(), "a Mat holds uint8, int8, uint16, int16, int32, float16, float32 or float64"),
-    "bool": (lambda x: x.bool(), "no cv::Mat can lie over a tensor of bool"),
-    "bfloat16": (lambda x: x.bfloat16(), "no cv::Mat can lie over a tensor of bfloat16"),
-    "complex64": (lambda x: x.to(torch.complex64), "no cv::Mat can lie over a tensor of complex64"),
-    "uint32": (lambda x: x.to(torch.uint32), "no cv::Mat can lie over a tensor of uint32"),
+    "bool": (lambda x: x.bool(), "no cv::Mat can share the memory of a tensor of bool"),
+    "bfloat16": (lambda x: x.bfloat16(), "no cv::Mat can share the memory of a tensor of bfloat16"),
+    "complex64": (lambda x: x.to(torch.complex64), "no cv::Mat can share the memory of a tensor of complex64"),
+    "uint32": (lambda x: x.to(torch.uint32), "no cv::Mat can share the memory of a tensor of uint32"),
 }
 
 
@@ -215,7 +215,7 @@ def test_a_refusal_names_dtype_shape_and_strides() -> None:
 
 
 def test_a_tensor_on_another_device_is_refused() -> None:
-    with pytest.raises(RuntimeError, match=r"must be on cpu for a cv::Mat to lie over it, got meta.*: move it with"):
+    with pytest.raises(RuntimeError, match=r"must be on cpu for a cv::Mat to share its memory, got meta.*: move it"):
         ops().to_read(torch.zeros(2, 2, device="meta"))
 
 
@@ -231,7 +231,7 @@ def test_every_layout_fits_or_is_refused_and_what_fits_is_read_right(
     numbers = torch.arange(1000, dtype=torch.float64)
     tensor = numbers.as_strided(shape, strides[: len(shape)], offset)
     if not ops().fits(tensor):
-        with pytest.raises(RuntimeError, match=r"no cv::Mat can lie over .* (call contiguous\(\)|split or permute)"):
+        with pytest.raises(RuntimeError, match=r"no cv::Mat can share .* (call contiguous\(\)|split or permute)"):
             ops().to_read(tensor)
         return
     channels = tensor.shape[2:].numel()

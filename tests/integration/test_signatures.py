@@ -180,7 +180,7 @@ WHOLE = [
     ("f3(Tensor x, float y) -> ()", "the_schema_has_results<0>"),
     ("f4(Tensor x, float y) -> Tensor[]", 'result<0>, the_schema_says<text<9>{"Tensor[]"}>'),
     ("f5(Tensor x, float y) -> int", 'the_kernel_returns<text<7>{"Tensor"}>, use<text<8>{"int64_t"}>'),
-    ("f6(Tensor x, Scalar y) -> Tensor", "a type that the stable ABI does not carry"),
+    ("f6(Tensor x, Scalar y) -> Tensor", "a type that the stable ABI does not support"),
     ("f7(Tensor x, float y)", "the_schema_is_malformed"),
     ("f8(Tensor x, float y -> Tensor", "the_schema_is_malformed"),
     ("f9(Tensor x, float y) -> ", "the_schema_is_malformed"),

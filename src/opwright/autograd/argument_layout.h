@@ -17,8 +17,8 @@ struct ArgumentLayout {
     std::vector<bool> defined;
 };
 
-// Whether an argument is a list of tensors, some of which may be None. Its type is asked, and not its value:
-// TorchScript and Python do not give lists of None the same type.
+// Whether an argument is a list of tensors, some of which may be None. This depends on its type, not on its value,
+// because lists of None have different types in TorchScript and Python.
 inline bool is_list_of_tensors(const c10::Argument& argument) {
     const auto* list = argument.type()->castRaw<c10::ListType>();
     return list != nullptr && list->getElementType()->isSubtypeOf(*c10::OptionalType::ofTensor());
@@ -37,7 +37,7 @@ void for_each_tensor(const c10::IValue& value, Act&& act) {
     }
 }
 
-// As integers, which a saved context can hold: for each argument whether it is a list, its number of elements, and
+// Layouts as integers, which a context can save: for each argument whether it is a list, its number of elements, and
 // which of them are defined.
 inline std::vector<std::int64_t> pack(const std::vector<ArgumentLayout>& layouts) {
     std::vector<std::int64_t> numbers;

@@ -1,9 +1,9 @@
 // C++ autograd for every operator that names a native backward.
 //
-// An operator library says, as text behind `opwright_gradients()`, which operator computes the gradient of which other
-// one and what it needs from the forward call. This file, compiled once for each PyTorch, reads that text of every
-// library in the process and registers one boxed kernel at the Autograd key of each such operator. It is the one place
-// that needs PyTorch's unstable C++ interface for autograd, so that operator libraries do not.
+// The text that an operator library returns from `opwright_gradients()` names the operator that computes the gradient
+// of another one, and what it needs from the forward call. This file, compiled once for each PyTorch, reads that text
+// of every library in the process and registers one boxed kernel at the Autograd key of each such operator. Only this
+// file needs PyTorch's unstable C++ interface for autograd; operator libraries do not.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
@@ -60,7 +60,7 @@ class AutogradKernel final : public c10::OperatorKernel {
         if (!is_simple) layouts = layouts_of(op.schema().arguments(), *stack, base);
         Call call{gradient_, *gradient_.forward, keys, *stack, layouts, SuspendedFunctorch(tensors)};
         const variable_list outputs = Bridge::apply(at::TensorList(tensors), call);
-        // A training form returns more: what it keeps for its backward, which the graph holds by now.
+        // A training form also returns what it saves for its backward, which the graph holds by now.
         torch::jit::drop(*stack, stack->size() - base - op.schema().returns().size());
         auto output = outputs.begin();
         for (std::size_t at = base; at < stack->size(); ++at) {
@@ -94,7 +94,7 @@ class AutogradKernel final : public c10::OperatorKernel {
     Gradient& gradient_;
 };
 
-// The current registrations by the line that each was made from. Never destroyed: PyTorch may be destroyed first.
+// The current registrations, by the line that describes each. Never destroyed: PyTorch may be destroyed first.
 std::map<std::string, std::unique_ptr<torch::Library>>& attached() {
     static auto* const all = new std::map<std::string, std::unique_ptr<torch::Library>>();
     return *all;
@@ -121,7 +121,7 @@ void attach(const std::string& line) {
 }  // namespace opwright::autograd
 
 // Registers gradients for the operators of every library that was loaded since the last call. Returns null, or one line
-// that names a failure; the other operators have their gradients even then.
+// that names a failure; all other operators have their gradients even then.
 extern "C" __attribute__((visibility("default"))) const char* opwright_attach_gradients() {
     using namespace opwright::autograd;
     static std::mutex mutex;

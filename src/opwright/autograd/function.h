@@ -1,4 +1,4 @@
-// The node that a call leaves in the graph: what it saves on the way forward, and how it calls the backward operator.
+// The node of a call in the graph: what it saves in the forward, and how it calls the backward operator.
 #pragma once
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -118,7 +118,7 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         }
     }
 
-    // None is the gradient of a result that was not used; the operator treats it as zero.
+    // The gradient of a result that was not used is None; the operator treats it as zero.
     static void push_incoming(const AutogradContext& context, const variable_list& incoming, Stack& stack) {
         const auto push = [&](const at::Tensor& grad) {
             stack.push_back(grad.defined() ? c10::IValue(grad) : c10::IValue());
@@ -189,8 +189,8 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
         return flags;
     }
 
-    // The results of the backward operator as one gradient for each tensor that `apply` was given, and none for the
-    // call, which was its last argument.
+    // The results of the backward operator as one gradient for each tensor argument of `apply`, and none for the call,
+    // which is its last argument.
     static variable_list grads_per_tensor(const Stack& results, const std::vector<ArgumentLayout>& layouts,
                                           const Gradient& gradient) {
         variable_list grads;
@@ -200,13 +200,13 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
             std::size_t element = 0;
             if (at < results.size() && (!layouts[at].is_list || !results[at].toListRef().empty())) {
                 const std::size_t given = layouts[at].is_list ? results[at].toListRef().size() : 1;
-                TORCH_CHECK(given == defined.size(), gradient.backward.name, " gave ", given,
+                TORCH_CHECK(given == defined.size(), gradient.backward.name, " returned ", given,
                             " gradients for argument ", gradient.differentiable[at], " of ", gradient.op,
-                            ", a list of ", defined.size(), ": give one for each element, or an empty list for none");
+                            ", a list of ", defined.size(), ": return one for each element, or an empty list for none");
                 for_each_tensor(results[at], [&](const at::Tensor& grad) {
                     TORCH_CHECK(grad.defined() || !layouts[at].is_list, gradient.backward.name,
-                                " gave an undefined tensor in a list, which Python cannot hold: give zeros, or an "
-                                "empty list where none is needed");
+                                " returned an undefined tensor in a list, which Python does not support: return "
+                                "zeros, or an empty list if none is needed");
                     if (defined[element++]) grads.push_back(grad);
                 });
             } else {

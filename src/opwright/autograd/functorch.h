@@ -1,4 +1,4 @@
-// What a gradient has to know about the transformations of torch.func (grad, vmap, jvp and others).
+// Support for the transformations of torch.func (grad, vmap, jvp and others) in gradients.
 #pragma once
 
 #include <ATen/FuncTorchTLS.h>

@@ -43,8 +43,8 @@ class Handle {
 
 // One line of `opwright_gradients()`: "mine::scale mine::scale mine::scale_backward 0,2 0,1,r0 1", that is the
 // operator, the one that is called in its place (usually itself), the backward of that one, its differentiable
-// arguments, what it saves ("-" for nothing), and whether the backward receives a flag for each argument: whether it
-// needs a gradient. Graphs point to it, so it is never destroyed.
+// arguments, what it saves ("-" for nothing), and whether the backward receives a flag for each argument that tells
+// whether it needs a gradient. Graphs point to it, so it is never destroyed.
 struct Gradient {
     std::string op;
     Handle forward;

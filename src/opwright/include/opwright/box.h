@@ -20,7 +20,7 @@
 namespace opwright OPWRIGHT_HIDDEN {
 namespace detail {
 
-// True for the values that are the 64 bits themselves: releasing them is nothing.
+// True for values that the 64 bits store directly, which need no release.
 template <class S>
 inline constexpr bool owns_nothing =
     !std::is_same_v<S, Tensor> && !std::is_same_v<S, std::string> && !is_optional<S> && !is_list<S>;
@@ -33,13 +33,13 @@ struct StringOwner {
 template <class S>
 S take(StableIValue raw);
 
-// Releases what nobody will take any more.
+// Releases a value that will not be taken.
 template <class S>
 void drop(StableIValue raw) noexcept {
     if constexpr (!owns_nothing<S>) {
         try {
             take<S>(raw);
-        } catch (const std::exception&) {  // the value was released while it was looked at; there is no more to do
+        } catch (const std::exception&) {  // `take` has released the value before it threw
         }
     }
 }
@@ -65,7 +65,7 @@ S take_list(StableIValue raw) {
     }
 }
 
-// Takes a value off the stack; the value is released even when this throws.
+// Takes a value off the stack; the value is released even if this throws.
 template <class S>
 S take(StableIValue raw) {
     if constexpr (std::is_same_v<S, std::string>) {
@@ -80,7 +80,7 @@ S take(StableIValue raw) {
         if (!inner) return std::nullopt;
         S value(take<typename S::value_type>(*inner));
         if constexpr (std::is_same_v<typename S::value_type, Tensor>) {
-            if (!value->defined()) return std::nullopt;  // how C++ autograd says that there is no gradient
+            if (!value->defined()) return std::nullopt;  // C++ autograd's form of a missing gradient
         }
         return value;
     } else if constexpr (is_list<S>) {
@@ -90,7 +90,7 @@ S take(StableIValue raw) {
     }
 }
 
-// Puts a result onto the stack.
+// Converts a result to a value for the stack.
 template <class R>
 StableIValue give(const R& result) {
     if constexpr (std::is_same_v<R, std::vector<bool>>) {  // packed: there is no array of bool to refer to
@@ -105,7 +105,7 @@ StableIValue give(const R& result) {
     }
 }
 
-// Hands a stored argument to the kernel: a view of it where the kernel takes a view, else the value itself.
+// Passes a stored argument to the kernel: a view of it if the kernel takes a view, else the value itself.
 template <class P, class S>
 auto pass(S& stored) -> std::conditional_t<std::is_same_v<std::remove_cvref_t<P>, S>, P, std::remove_cvref_t<P>> {
     using Bare = std::remove_cvref_t<P>;
@@ -174,7 +174,7 @@ struct Boxed<function, R, std::index_sequence<index...>, P...> {
     template <std::size_t at>
     using Storage = typename Parameter<at, std::tuple_element_t<at, std::tuple<P...>>>::Storage;
 
-    // Takes the arguments from the first to the last, and releases the rest when taking one of them throws.
+    // Takes the arguments in order, and releases the rest if taking one of them throws.
     struct Arguments {
         StableIValue* stack;
         std::size_t taken = 0;
@@ -191,7 +191,7 @@ struct Boxed<function, R, std::index_sequence<index...>, P...> {
         if (arguments != sizeof...(P)) wrong_count("arguments", arguments, sizeof...(P));
         if (results != signature.result_count) wrong_count("results", results, signature.result_count);
         Arguments waiting{stack};
-        // Braces: the elements are made from the left to the right.
+        // Braces, because they evaluate the elements from left to right.
         std::tuple<Storage<index>...> values{waiting.template next<index>()...};
         Results<R>::give_all(stack, [&]() -> R { return function(pass<P>(std::get<index>(values))...); });
     }
@@ -208,7 +208,7 @@ struct Function<function, R (*)(P...)> : Boxed<function, R, std::index_sequence_
 template <auto function, class R, class... P>
 struct Function<function, R (*)(P...) noexcept> : Boxed<function, R, std::index_sequence_for<P...>, P...> {};
 
-// A function as a kernel: its signature, and how it is called from torch's stack.
+// A function as a kernel: its signature, and its call from torch's stack.
 template <auto function>
 struct kernel : Function<function, decltype(function)> {};
 

@@ -1,5 +1,5 @@
-// Checks of a kernel's arguments. A failed check throws std::runtime_error, which Python sees as RuntimeError, and its
-// text names the argument, what was expected, what came, and what to do. Nothing is allocated where a check holds.
+// Checks of a kernel's arguments. A failed check throws std::runtime_error, a RuntimeError in Python, whose message
+// names the argument, the expected and the actual value, and the fix. A check that passes allocates nothing.
 //
 //     namespace check = opwright::check;
 //     check::device(image, "image", DeviceType::CPU);
@@ -25,7 +25,7 @@
 
 namespace opwright OPWRIGHT_HIDDEN {
 
-// The name that Python has for a dtype: "float32".
+// The name of a dtype in Python: "float32".
 constexpr std::string_view dtype_name(ScalarType dtype) {
     switch (dtype) {
         case ScalarType::Byte:
@@ -71,11 +71,11 @@ constexpr std::string_view dtype_name(ScalarType dtype) {
         case ScalarType::Float8_e8m0fnu:
             return "float8_e8m0fnu";
         default:
-            return "a dtype without a name here";
+            return "an unnamed dtype";
     }
 }
 
-// The name that Python has for a kind of device: "cuda".
+// The name of a kind of device in Python: "cuda".
 constexpr std::string_view device_name(DeviceType type) {
     switch (type) {
         case DeviceType::CPU:
@@ -91,13 +91,13 @@ constexpr std::string_view device_name(DeviceType type) {
         case DeviceType::PrivateUse1:
             return "privateuseone";
         default:
-            return "a device without a name here";
+            return "an unnamed device";
     }
 }
 
 namespace detail {
 
-// A part of a message, in the words of Python: a shape is "(4, 3)", a dtype "float32", a device "cuda:0".
+// Appends a part of a message, as Python writes it: a shape as "(4, 3)", a dtype as "float32", a device as "cuda:0".
 template <class Part>
 void append(std::string& to, const Part& part) {
     if constexpr (std::is_same_v<Part, bool>) {
@@ -147,8 +147,8 @@ template <class... Parts>
 
 }  // namespace detail
 
-// OPWRIGHT_CHECK(condition, parts...): throws the parts, put together, when the condition does not hold. A part is a
-// string, a number, a bool, a ScalarType, a Device, a DeviceType, or sizes.
+// OPWRIGHT_CHECK(condition, parts...): throws the concatenated parts if the condition is false. A part is a string, a
+// number, a bool, a ScalarType, a Device, a DeviceType, or sizes.
 #define OPWRIGHT_CHECK(condition, ...)                                                                        \
     do {                                                                                                      \
         if (!(condition)) [[unlikely]] {                                                                      \
@@ -182,7 +182,7 @@ void finite_elements(const Tensor& tensor, std::string_view name) {
 
 namespace check {
 
-// In `sizes`: this dimension may have any size.
+// In `sizes`: a dimension of any size.
 inline constexpr std::int64_t any = -1;
 
 inline void device(const Tensor& tensor, std::string_view name, DeviceType wanted) {
@@ -247,7 +247,7 @@ inline void finite(double value, std::string_view name) {
     OPWRIGHT_CHECK(std::isfinite(value), name, " must be finite, got ", value);
 }
 
-// Every element of a float32 or float64 tensor on the CPU; for tensors as small as a warp, it looks at them one by one.
+// Every element of a float32 or float64 tensor on the CPU. It reads them one by one: use it for small tensors.
 inline void finite(const Tensor& tensor, std::string_view name) {
     device(tensor, name, DeviceType::CPU);
     dtype(tensor, name, {ScalarType::Float, ScalarType::Double});

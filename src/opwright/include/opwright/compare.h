@@ -1,5 +1,5 @@
-// Compares a schema with a kernel's signature: while the compiler runs where both are known then, else when the shared
-// object is loaded.
+// Compares a schema with a kernel's signature: at compile time if both are known then, else when the shared object is
+// loaded.
 #pragma once
 
 #include <opwright/schema.h>
@@ -25,13 +25,13 @@ namespace detail {
 inline constexpr std::size_t shape_count = static_cast<std::size_t>(Shape::Other) + 1;
 inline constexpr std::size_t type_count = (static_cast<std::size_t>(Base::Other) + 1) * shape_count;
 
-// By base, then by shape. Literals, because compilers print them.
+// Indexed by base, then by shape. Literals, because compilers print them.
 inline constexpr const char* schema_names[][shape_count] = {
     OPWRIGHT_SCHEMA_NAMES("Tensor"),       OPWRIGHT_SCHEMA_NAMES("int"),
     OPWRIGHT_SCHEMA_NAMES("float"),        OPWRIGHT_SCHEMA_NAMES("bool"),
     OPWRIGHT_SCHEMA_NAMES("str"),          OPWRIGHT_SCHEMA_NAMES("ScalarType"),
     OPWRIGHT_SCHEMA_NAMES("Device"),       OPWRIGHT_SCHEMA_NAMES("Layout"),
-    OPWRIGHT_SCHEMA_NAMES("MemoryFormat"), OPWRIGHT_SCHEMA_NAMES("a type that the stable ABI does not carry"),
+    OPWRIGHT_SCHEMA_NAMES("MemoryFormat"), OPWRIGHT_SCHEMA_NAMES("a type that the stable ABI does not support"),
 };
 inline constexpr const char* kernel_names[][shape_count] = {
     OPWRIGHT_KERNEL_NAMES("Tensor"),       OPWRIGHT_KERNEL_NAMES("int64_t"),
@@ -60,13 +60,13 @@ constexpr std::size_t code_of(Type type) {
     return static_cast<std::size_t>(type.base) * shape_count + static_cast<std::size_t>(type.shape);
 }
 
-// The first place in which a schema and a signature differ.
+// The first difference between a schema and a signature.
 struct Difference {
     enum class Kind : std::uint8_t { None, Malformed, ParameterCount, Parameter, Mutated, ResultCount, Result };
 
     Kind kind = Kind::None;
     std::size_t index = 0;  // of the parameter or the result
-    Argument says;          // at that place, in the schema
+    Argument says;          // the schema's, at that index
     std::size_t count = 0;  // of the schema's parameters or results
 };
 

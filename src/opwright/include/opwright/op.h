@@ -1,4 +1,4 @@
-// Registers operators with torch, through its stable ABI. The macros stand at global scope, outside of any namespace.
+// Registers operators with torch, through its stable ABI. Use the macros at global scope, outside of any namespace.
 //
 //     OPWRIGHT_LIBRARY(ns, m) {
 //         m.def("f", OPWRIGHT_FN(f));                              // the schema is inferred from the C++ signature
@@ -7,10 +7,9 @@
 //     }
 //     OPWRIGHT_IMPL(ns, CUDA, m) { m.impl("h", OPWRIGHT_FN(h_cuda)); }
 //
-// Checked while it compiles: the types of the C++ signature, the schema against it, and, where
-// opwright::definitions<"ns"> is known, the name and the schema of what OPWRIGHT_IMPL implements. Else the two are
-// compared when the shared object is loaded. Nothing throws then: `opwright_load_error()` says what went wrong, and so
-// does one line on stderr.
+// Checked at compile time: the types of the C++ signature, the schema against it, and, if opwright::definitions<"ns">
+// is known, the name and the schema of what OPWRIGHT_IMPL implements. Otherwise the two are compared when the shared
+// object is loaded. Loading throws nothing: `opwright_load_error()` returns the error, and one line on stderr shows it.
 #pragma once
 
 #include <opwright/box.h>
@@ -27,7 +26,7 @@
 namespace opwright OPWRIGHT_HIDDEN {
 namespace detail {
 
-// What `def` is given, checked while it compiles: the name of an operator or its schema.
+// The argument of `def`, checked at compile time: the name of an operator or its schema.
 template <class Kernel>
 struct DefinitionText {
     std::string_view text;
@@ -53,13 +52,13 @@ struct SchemaText {
 template <text ns, std::size_t index>
 inline constexpr auto definition_text = as_text<definitions<ns>[index].size()>(definitions<ns>[index]);
 
-// A function of its own for each definition, because compilers print its template argument.
+// A separate function for each definition, because compilers print its template argument.
 template <text schema, class Kernel>
 constexpr void check_against(const char* definition) {
     require_fit<Kernel>(definition, read_schema(schema.view()));
 }
 
-// What `impl` is given, checked while it compiles where the namespace's definitions are known.
+// The argument of `impl`, checked at compile time if the namespace's definitions are known.
 template <text ns, class Kernel>
 struct ImplementedName {
     std::string_view text;
@@ -90,8 +89,8 @@ class LibraryBlock {
   public:
     LibraryBlock(detail::Namespace& into, const detail::Block& block) : into_(into), block_(block) {}
 
-    // Defines an operator and its kernel for one dispatch key: for CPU when the kernel takes a tensor, because a kernel
-    // that reads memory must not be handed a fake tensor or one of another device; for every device when it takes none.
+    // Defines an operator and its kernel for one dispatch key: for CPU if the kernel takes a tensor, because a kernel
+    // that reads memory must not receive a fake tensor or one of another device; for every device if it takes none.
     template <class Kernel>
     void def(detail::DefinitionText<std::type_identity_t<Kernel>> schema_or_name, Kernel kernel) {
         def(schema_or_name, kernel, Kernel::signature.takes_a_tensor() ? "CPU" : "CompositeExplicitAutograd");
@@ -107,7 +106,7 @@ class LibraryBlock {
             {is_name ? text : detail::read_schema(text).name, key, &Kernel::call, &Kernel::signature, block_.location});
     }
 
-    // Only defines: the kernels are registered by OPWRIGHT_IMPL, or from Python.
+    // Only defines an operator: OPWRIGHT_IMPL or Python registers its kernels.
     void def(detail::SchemaText schema) { into_.definitions.push_back({std::string(schema.text), block_.location}); }
 
   private:
@@ -154,8 +153,8 @@ class ImplBlock {
     }                                                                                         \
     static void OPWRIGHT_JOIN(opwright_body_, id)([[maybe_unused]] ::opwright::Kind<OPWRIGHT_STRING(ns)> & m)
 
-// Defines the operators of a namespace; once in a shared object. The exported symbol lets a loader look before it
-// opens.
+// Defines the operators of a namespace, once in a shared object. The exported symbol shows a loader the namespace
+// before it opens the shared object.
 #define OPWRIGHT_LIBRARY(ns, m)                                                                            \
     extern "C" {                                                                                           \
     extern const char OPWRIGHT_JOIN(opwright_defines_, ns)[] __attribute__((weak, visibility("default"))); \
@@ -163,5 +162,5 @@ class ImplBlock {
     }                                                                                                      \
     OPWRIGHT_BLOCK_(LibraryBlock, ns, nullptr, m, __COUNTER__)
 
-// Registers kernels for one dispatch key (CPU, CUDA, Meta, ...); as often as there are keys and sources.
+// Registers kernels for one dispatch key (CPU, CUDA, Meta, ...); use it for each key, in any number of sources.
 #define OPWRIGHT_IMPL(ns, key, m) OPWRIGHT_BLOCK_(ImplBlock, ns, OPWRIGHT_STRING(key), m, __COUNTER__)

@@ -3,7 +3,7 @@
 //   (H, W)     a Mat of H rows and W columns with one channel
 //   (H, W, C)  a Mat of H rows and W columns with C channels, 1 to CV_CN_MAX
 //
-// Rows may lie apart (a crop, every second row); within a row, pixels and channels must lie side by side.
+// Rows may be apart (a crop, every second row); within a row, pixels and channels must be adjacent.
 #pragma once
 
 #include <opwright/check.h>
@@ -21,7 +21,7 @@
 
 namespace opwright OPWRIGHT_HIDDEN {
 
-/// The depth (CV_8U, CV_32F, ...) that holds `dtype`; none for bool, int64, complex and the like.
+/// The depth (CV_8U, CV_32F, ...) of `dtype`; none for bool, int64, complex and the like.
 inline std::optional<int> mat_depth(ScalarType dtype) {
     switch (dtype) {
         case ScalarType::Byte:
@@ -45,7 +45,7 @@ inline std::optional<int> mat_depth(ScalarType dtype) {
     }
 }
 
-/// The dtype that holds the numbers of a Mat of `depth`; the inverse of `mat_depth`.
+/// The dtype of a Mat of `depth`; the inverse of `mat_depth`.
 inline ScalarType mat_dtype(int depth) {
     constexpr std::array dtypes{ScalarType::Byte, ScalarType::Char,  ScalarType::UInt16, ScalarType::Short,
                                 ScalarType::Int,  ScalarType::Float, ScalarType::Double, ScalarType::Half};
@@ -54,19 +54,19 @@ inline ScalarType mat_dtype(int depth) {
     return dtypes.at(static_cast<std::size_t>(depth));
 }
 
-/// How OpenCV sees (height, width) or (height, width, channels) in memory; cheap, and valid for any pointer.
+/// OpenCV's description of (height, width) or (height, width, channels) in memory; cheap, and valid for any pointer.
 struct MatLayout {
     int rows = 0;
     int cols = 0;
     int type = 0;                    // depth and channels, as CV_MAKETYPE packs them
     std::size_t step = 0;            // bytes from one row to the next
-    const char* obstacle = nullptr;  // why no Mat can lie over such memory; null when one can
+    const char* obstacle = nullptr;  // why no Mat can share such memory; null if one can
 
     explicit operator bool() const { return obstacle == nullptr; }
 
     cv::Mat over(void* data) const { return {rows, cols, type, data, step}; }
 
-    /// OpenCV has no Mat of constants: the promise not to write is the caller's.
+    /// OpenCV has no Mat of constants: the caller must not write to it.
     const cv::Mat over(const void* data) const { return over(const_cast<void*>(data)); }
 };
 
@@ -93,10 +93,10 @@ inline MatLayout mat_layout(HeaderOnlyArrayRef<int64_t> sizes, HeaderOnlyArrayRe
     const int64_t row = cols * channels;
     const bool has_pixels = rows > 0 && cols > 0;
     if (has_pixels && channels > 1 && strides[2] != 1) {
-        return refused("the channels of a pixel must lie side by side (last stride 1): call contiguous() first");
+        return refused("the channels of a pixel must be adjacent (last stride 1): call contiguous() first");
     }
     if (has_pixels && cols > 1 && strides[1] != channels) {
-        return refused("the pixels of a row must lie side by side (second stride = channels): call contiguous() first");
+        return refused("the pixels of a row must be adjacent (second stride = channels): call contiguous() first");
     }
     if (has_pixels && rows > 1 && strides[0] < row) {
         return refused("rows must not overlap (first stride >= width * channels): call contiguous() first");
@@ -112,39 +112,39 @@ inline MatLayout mat_layout(HeaderOnlyArrayRef<int64_t> sizes, HeaderOnlyArrayRe
 namespace detail {
 
 inline MatLayout checked_mat_layout(const Tensor& tensor) {
-    OPWRIGHT_CHECK(tensor.is_cpu(), "a tensor must be on cpu for a cv::Mat to lie over it, got ", tensor.device(),
+    OPWRIGHT_CHECK(tensor.is_cpu(), "a tensor must be on cpu for a cv::Mat to share its memory, got ", tensor.device(),
                    ": move it with .to('cpu') first");
     const ScalarType dtype = tensor.scalar_type();
     const MatLayout layout = mat_layout(tensor.sizes(), tensor.strides(), dtype);
-    OPWRIGHT_CHECK(layout, "no cv::Mat can lie over a tensor of ", dtype, " with shape ", tensor.sizes(),
+    OPWRIGHT_CHECK(layout, "no cv::Mat can share the memory of a tensor of ", dtype, " with shape ", tensor.sizes(),
                    " and strides ", tensor.strides(), ": ", layout.obstacle);
     return layout;
 }
 
 }  // namespace detail
 
-/// Whether a Mat can lie over `tensor` as it is; where not, `torch::stable::contiguous(tensor)` may help.
+/// Whether a Mat can share the memory of `tensor`; if not, `torch::stable::contiguous(tensor)` may help.
 inline bool fits_mat(const Tensor& tensor) {
     return tensor.is_cpu() && mat_layout(tensor.sizes(), tensor.strides(), tensor.scalar_type());
 }
 
-/// A Mat over the pixels of `tensor`, to read only; a lazily copied tensor stays shared. `tensor` must outlive it.
+/// A read-only Mat over the pixels of `tensor`; a lazily copied tensor stays shared. `tensor` must outlive it.
 inline const cv::Mat mat_to_read(const Tensor& tensor) {
     return detail::checked_mat_layout(tensor).over(tensor.const_data_ptr());
 }
 
-/// A Mat over the pixels of `tensor`, to read and write. `tensor` must outlive it.
+/// A writable Mat over the pixels of `tensor`. `tensor` must outlive it.
 inline cv::Mat mat_to_write(const Tensor& tensor) {
     return detail::checked_mat_layout(tensor).over(tensor.mutable_data_ptr());
 }
 
-/// A tensor over the pixels of `mat`: (rows, cols), or (rows, cols, channels) where there are several.
-/// Its row stride is the Mat's step. `owner`, anything that can be copied, is kept until the tensor's memory is
-/// released: what the pixels belong to, or nothing of use when the caller answers for their lifetime.
+/// A tensor over the pixels of `mat`: (rows, cols), or (rows, cols, channels) if there are several channels.
+/// Its row stride is the Mat's step. `owner`, any copyable object, is kept until the tensor's memory is released: the
+/// owner of the pixels, or a dummy if the caller guarantees their lifetime.
 template <class Owner>
 Tensor tensor_from(const cv::Mat& mat, Owner owner) {
-    OPWRIGHT_CHECK(mat.dims <= 2, "a cv::Mat must have rows and columns for a tensor to lie over it, got ", mat.dims,
-                   " dimensions: reshape it first");
+    OPWRIGHT_CHECK(mat.dims <= 2, "a cv::Mat must have rows and columns for a tensor to share its memory, got ",
+                   mat.dims, " dimensions: reshape it first");
     const int64_t channels = mat.channels();
     const std::array<int64_t, 3> sizes{mat.rows, mat.cols, channels};
     const std::array<int64_t, 3> strides{static_cast<int64_t>(mat.empty() ? mat.cols * mat.elemSize() : mat.step[0]) /
@@ -156,15 +156,15 @@ Tensor tensor_from(const cv::Mat& mat, Owner owner) {
                                     [kept = std::move(owner)](void*) {});
 }
 
-/// The same for a Mat that owns its pixels, or shares them with other Mats (a crop does): the tensor shares them too.
+/// The same for a Mat that owns its pixels, or shares them with other Mats, as a crop does: the tensor shares them too.
 inline Tensor tensor_from(const cv::Mat& mat) {
     OPWRIGHT_CHECK(mat.u != nullptr || mat.empty(),
                    "a cv::Mat must own its pixels for a tensor to keep them, and this one borrows them: clone() it, or "
-                   "say what they belong to with tensor_from(mat, owner)");
+                   "pass their owner with tensor_from(mat, owner)");
     return tensor_from(mat, mat);
 }
 
-/// Runs `body`; an error of OpenCV leaves as std::runtime_error, in one line that names the function that refused.
+/// Runs `body`; an error of OpenCV is thrown as std::runtime_error, in one line that names the function that failed.
 template <class Body>
 decltype(auto) translate_opencv_errors(Body&& body) {
     try {

@@ -1,9 +1,9 @@
-// Refuses, while it compiles, a kernel that does not fit its schema.
+// Rejects at compile time a kernel that does not match its schema.
 //
 // A compiler's message cannot be composed, but it names the function that cannot be called and its template arguments:
 //     the_schema_and_the_kernel_differ() [with What = at<parameter<2>, the_schema_says<"int">,
 //     the_kernel_takes<"double">, use<"int64_t">>]
-// The line above it names the schema and the kernel. So the names in the first part of this header are words to read.
+// The line above it names the schema and the kernel. So the names in the first part of this header form the message.
 #pragma once
 
 #include <opwright/compare.h>
@@ -67,8 +67,8 @@ inline constexpr auto schema_text = as_text<schema_view<code>.size()>(schema_vie
 template <std::size_t code>
 inline constexpr auto kernel_text = as_text<kernel_view<code>.size()>(kernel_view<code>);
 
-// The numbers in a difference become template arguments by a switch, because g++ and nvcc print no others; clang prints
-// the function arguments, which are there for that alone.
+// A switch turns the numbers in a difference into template arguments, because g++ and nvcc print no others; clang
+// prints the function arguments, which serve only that purpose.
 template <class Differing>
 constexpr void refuse(std::size_t number, const char* /*schema*/, const char* /*the_schema_says*/,
                       const char* /*the_kernel_has*/, const char* /*use*/) {
@@ -159,7 +159,7 @@ constexpr void refuse_difference(const char* schema, const Difference& differenc
     }
 }
 
-// Does not compile where the kernel does not fit the schema.
+// Does not compile if the kernel does not match the schema.
 template <class Kernel>
 constexpr void require_fit(const char* schema, const Schema& parts) {
     if (!Kernel::signature.carried()) return;

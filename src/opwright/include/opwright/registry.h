@@ -1,8 +1,9 @@
-// What one shared object registers with torch, all at once when it is loaded, and takes back when it is unloaded.
+// Registers with torch everything that one shared object defines when it is loaded, and unregisters it when it is
+// unloaded.
 //
-// The blocks of OPWRIGHT_LIBRARY and OPWRIGHT_IMPL are collected first, over all sources of the shared object, then
-// compared with each other, then registered, a namespace at a time: as a whole, or not at all. Nothing here throws:
-// an exception out of a static initialiser would end the process inside dlopen.
+// The blocks of OPWRIGHT_LIBRARY and OPWRIGHT_IMPL are first collected from all sources of the shared object, then
+// compared with each other, then registered, a namespace at a time: completely, or not at all. Nothing here throws:
+// an exception from a static initialiser would end the process inside dlopen.
 #pragma once
 
 #include <opwright/compare.h>
@@ -20,7 +21,7 @@
 #include <vector>
 
 extern "C" {
-// torch 2.13 reports what went wrong; an older torch does not have this function and only prints it.
+// torch 2.13 returns its error here; an older torch does not have this function and only prints the error.
 __attribute__((weak)) const char* torch_exception_get_what_without_backtrace();
 }
 
@@ -29,7 +30,7 @@ namespace detail {
 
 using BoxedKernel = void (*)(StableIValue*, std::uint64_t, std::uint64_t);
 
-// One string of many parts. Not inlined, because every source that registers an operator pays for this code.
+// Joins parts into one string. Not inlined, because every source that registers an operator contains this code.
 [[gnu::cold, gnu::noinline]] inline std::string joined(std::initializer_list<std::string_view> parts) {
     std::string all;
     for (const std::string_view part : parts) all += part;
@@ -73,7 +74,7 @@ struct Block {
 
 inline Block* blocks = nullptr;
 
-// The schema of a kernel that has none: "name(Tensor arg0, int arg1) -> Tensor".
+// The schema of a kernel that is registered without one: "name(Tensor arg0, int arg1) -> Tensor".
 [[gnu::cold, gnu::noinline]] inline std::string infer_schema(std::string_view name, const Signature& kernel) {
     const auto type = [](const Type& of) { return of.mutated ? "Tensor(a!)" : schema_name(of); };
     std::string schema(name);
@@ -87,7 +88,7 @@ inline Block* blocks = nullptr;
     return schema + ")";
 }
 
-// Describes a difference that was not known when the kernel was compiled.
+// Describes a difference that was not known at compile time.
 [[gnu::cold, gnu::noinline]] inline std::string explain(const Difference& difference, const Signature& kernel) {
     using Kind = Difference::Kind;
     const std::string index = std::to_string(difference.index);
@@ -107,7 +108,7 @@ inline Block* blocks = nullptr;
                            ", the kernel takes ", kernel_name(kernel.parameters[difference.index]), ": use ", use});
         case Kind::Mutated:
             return joined({"parameter ", index, " ('", difference.says.name,
-                           "'): the kernel takes Tensor&, but the schema does not say that it is written: use const "
+                           "'): the kernel takes Tensor&, but the schema does not mark it as mutated: use const "
                            "Tensor&, or Tensor(a!) in the schema"});
         case Kind::Result:
             return joined({"result ", index, ": the schema says ", says, ", the kernel returns ",
@@ -121,17 +122,17 @@ inline Block* blocks = nullptr;
 [[gnu::cold, gnu::noinline]] inline std::string_view last_torch_error() {
     const char* what =
         torch_exception_get_what_without_backtrace == nullptr ? nullptr : torch_exception_get_what_without_backtrace();
-    const std::string_view said = what == nullptr ? "the reason is on stderr" : what;
-    return said.substr(0, said.find('\n'));
+    const std::string_view message = what == nullptr ? "the reason is on stderr" : what;
+    return message.substr(0, message.find('\n'));
 }
 
 // Where a namespace was registered before, according to torch: " by /path/ops.cpp:12", or "".
 [[gnu::cold, gnu::noinline]] inline std::string previous_registration() {
-    const std::string_view said = last_torch_error();
+    const std::string_view message = last_torch_error();
     constexpr std::string_view before = "was registered at ";
-    const std::size_t at = said.find(before);
+    const std::size_t at = message.find(before);
     if (at == std::string_view::npos) return "";
-    const std::string_view place = said.substr(at + before.size());
+    const std::string_view place = message.substr(at + before.size());
     return joined({" by ", place.substr(0, place.find(';'))});
 }
 
@@ -145,11 +146,11 @@ class Registry {
 
     const char* error() const { return error_.empty() ? nullptr : error_.c_str(); }
 
-    // Registers every block that waits; called once, after the last source was collected.
+    // Registers all collected blocks; called once, after the last source was collected.
     [[gnu::cold]] void flush() noexcept {
         try {
             for (const Namespace& ns : collect()) add(ns);
-        } catch (const std::exception& problem) {  // no memory, or a block's own code: the process goes on without it
+        } catch (const std::exception& problem) {  // no memory, or a block's own code: the process continues without it
             release(0);
             error_ = problem.what();
         }
@@ -184,7 +185,7 @@ class Registry {
             {error_.empty() ? "" : "; ", problem, "; nothing of this shared object is registered in '", ns.name, "'"});
     }
 
-    // What can be wrong before torch is asked: two libraries, a kernel without a definition or unlike it.
+    // The faults that are found before registration: two libraries, a kernel without a definition or unlike it.
     [[gnu::cold]] static std::string compare_all(const Namespace& ns) {
         if (ns.libraries.size() > 1) {
             const SourceLocation& one = ns.libraries[0];
@@ -194,7 +195,7 @@ class Registry {
                            ": keep one OPWRIGHT_LIBRARY, and use OPWRIGHT_IMPL elsewhere"});
         }
         for (const Implementation& kernel : ns.implementations) {
-            bool defined = ns.libraries.empty();  // else another library defines it, and torch looks for it
+            bool defined = ns.libraries.empty();  // then another library defines it, and torch looks for it
             for (const Definition& definition : ns.definitions) {
                 const Schema schema = read_schema(definition.schema);
                 if (schema.name != kernel.name) continue;
@@ -252,7 +253,7 @@ class Registry {
         return static_cast<std::uint32_t>(std::strtoul(location.line, nullptr, 10));
     }
 
-    // Takes back what was registered last, down to `count` handles.
+    // Unregisters what was registered last, down to `count` handles.
     [[gnu::cold]] void release(std::size_t count) noexcept {
         for (; handles_.size() > count; handles_.pop_back()) aoti_torch_delete_library_object(handles_.back());
     }
@@ -274,7 +275,7 @@ __attribute__((constructor)) static void flush_registry() {
 }  // namespace detail
 }  // namespace opwright OPWRIGHT_HIDDEN
 
-// Null if everything was registered, else one line that says what was not, and why.
+// Returns null if everything was registered, else one line that names what was not, and why.
 extern "C" __attribute__((weak, visibility("default"))) const char* opwright_load_error() {
     return opwright::detail::registry().error();
 }

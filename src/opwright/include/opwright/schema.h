@@ -1,7 +1,6 @@
-// Operator schemas, read while the compiler runs: "name.overload(Tensor x, int[2] size=[1, 2], *, str? mode=None) ->
-// Tensor".
+// Operator schemas, parsed at compile time: "name.overload(Tensor x, int[2] size=[1, 2], *, str? mode=None) -> Tensor".
 //
-// This header knows nothing of torch, so that the generated table of definitions can be included into every source.
+// This header does not depend on torch, so that every source can include the generated table of definitions.
 #pragma once
 
 #include <array>
@@ -27,7 +26,7 @@ struct text {
     constexpr std::string_view view() const { return {characters, size - 1}; }
 };
 
-// The types that torch's stable ABI carries. `Other` is every type that it does not carry.
+// The types that torch's stable ABI supports. `Other` is every type that it does not support.
 enum class Base : std::uint8_t {
     Tensor,
     Int,
@@ -41,7 +40,7 @@ enum class Base : std::uint8_t {
     Other,
 };
 
-// What a type is made into by the marks `?` and `[]`.
+// The marks `?` and `[]` of a type.
 enum class Shape : std::uint8_t {
     Plain,
     Optional,                // T?
@@ -79,8 +78,8 @@ constexpr std::string_view trimmed(std::string_view s) {
     return s;
 }
 
-// Not std::string_view's own, which asks whether a pointer is null: under -fsanitize=undefined g++ takes no such
-// question for a constant.
+// Not std::string_view's own, which compares a pointer with null: under -fsanitize=undefined, g++ does not accept such
+// a comparison in a constant expression.
 constexpr std::size_t find(std::string_view s, char wanted) {
     for (std::size_t i = 0; i < s.size(); ++i) {
         if (s[i] == wanted) return i;
@@ -88,7 +87,7 @@ constexpr std::size_t find(std::string_view s, char wanted) {
     return std::string_view::npos;
 }
 
-// The place of the first `wanted` outside of quotes and brackets; npos when there is none or a bracket stays open.
+// The index of the first `wanted` outside of quotes and brackets; npos if there is none or a bracket stays open.
 constexpr std::size_t find_outside(std::string_view s, char wanted) {
     int depth = 0;
     for (std::size_t i = 0; i < s.size(); ++i) {
@@ -163,7 +162,7 @@ constexpr Argument read_argument(std::string_view piece) {
     return argument;
 }
 
-// Walks over the arguments in "Tensor x, *, int n=1"; the keyword-only mark is not an argument.
+// Iterates over the arguments in "Tensor x, *, int n=1"; the keyword-only mark is not an argument.
 class Arguments {
   public:
     constexpr explicit Arguments(std::string_view list) : rest_(trimmed(list)) {}
@@ -184,7 +183,7 @@ class Arguments {
     std::string_view rest_;
 };
 
-// The three parts of a schema, not yet looked into.
+// The three parts of a schema, not parsed further.
 struct Schema {
     std::string_view name;  // with its overload: "name.overload"
     std::string_view arguments;
@@ -228,7 +227,7 @@ constexpr Schema read_schema(std::string_view source) {
 
 }  // namespace detail
 
-// The schemas of a namespace, when they are known while its sources compile. Generated from op.py:
+// The schemas of a namespace, if they are known when its sources are compiled. Generated from op.py:
 //     template <>
 //     inline constexpr auto opwright::definitions<"ns"> = opwright::schemas("f(Tensor x) -> Tensor", ...);
 template <detail::text ns>

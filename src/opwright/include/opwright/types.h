@@ -1,4 +1,4 @@
-// Which C++ types a kernel may take and give, and which schema type each of them is.
+// The C++ types that a kernel may take and return, and the schema type of each.
 //
 //   schema                C++ parameter                                C++ result
 //   Tensor                Tensor, const Tensor&                        Tensor
@@ -14,11 +14,11 @@
 //   (T, U)                                                             std::tuple<T, U>
 //   ()                                                                 void
 //
-// Parameters may also be `const T&`. `Tensor&` is how a kernel says that it writes to its argument: the schema then has
-// to say `Tensor(a!)`, because torch.compile and autograd trust it. No other reference is taken.
+// Parameters may also be `const T&`. A kernel that takes `Tensor&` writes to its argument: the schema must then contain
+// `Tensor(a!)`, because torch.compile and autograd rely on it. No other reference is supported.
 //
-// Two habits of torch to know: a ScalarType, Layout or MemoryFormat result reaches Python as its number, and a str
-// result leaks its length at each call, in torch itself (as of 2.13).
+// Two limitations of torch (as of 2.13): a ScalarType, Layout or MemoryFormat result reaches Python as a number, and a
+// str result leaks its length at each call.
 #pragma once
 
 #include <opwright/schema.h>
@@ -58,8 +58,8 @@ inline constexpr bool is_list = false;
 template <class T>
 inline constexpr bool is_list<std::vector<T>> = true;
 
-// What a parameter is kept in between the stack and the kernel, and its schema type. This one is for the types that are
-// not taken: the first message that fits is the one to read.
+// The storage of a parameter between the stack and the kernel, and its schema type. This primary template is for types
+// that are not supported: the first message that applies is the one to read.
 template <class T>
 struct Value {
     static constexpr bool is_float = std::is_floating_point_v<T>;
@@ -69,10 +69,11 @@ struct Value {
     static_assert(!std::is_integral_v<T>, "opwright: the `int` of a schema is a C++ int64_t: use int64_t");
     static_assert(!is_characters, "opwright: the `str` of a schema is a C++ string: use std::string");
     static_assert(!is_pointer,
-                  "opwright: the stable ABI carries no pointer: use opwright::Tensor, and its data inside");
-    static_assert(!std::is_enum_v<T>, "opwright: the stable ABI does not carry this enum: use int64_t or std::string");
+                  "opwright: the stable ABI supports no pointer: use opwright::Tensor, and its data inside");
+    static_assert(!std::is_enum_v<T>,
+                  "opwright: the stable ABI does not support this enum: use int64_t or std::string");
     static_assert(is_float || std::is_integral_v<T> || is_characters || is_pointer || std::is_enum_v<T>,
-                  "opwright: the stable ABI does not carry this type: use opwright::Tensor, int64_t, double, bool, "
+                  "opwright: the stable ABI does not support this type: use opwright::Tensor, int64_t, double, bool, "
                   "std::string, ScalarType, Device, Layout, MemoryFormat, or std::optional or std::vector of one");
     using Storage = T;
     static constexpr Type type{};
@@ -116,7 +117,7 @@ template <class T>
 struct Value<std::vector<T>> {
     using Storage = std::vector<T>;
     static constexpr Type type{Value<T>::type.base, made_list(Value<T>::type.shape), false};
-    static_assert(type.shape != Shape::Other, "opwright: the stable ABI carries no list of lists: use std::vector<T>");
+    static_assert(type.shape != Shape::Other, "opwright: the stable ABI supports no list of lists: use std::vector<T>");
     static_assert(!std::is_same_v<T, std::string_view>,
                   "opwright: a list of strings owns them: use std::vector<std::string>");
 };
@@ -126,7 +127,7 @@ struct Value<HeaderOnlyArrayRef<T>> : Value<std::vector<T>> {
     static_assert(!std::is_same_v<T, bool>, "opwright: a list of bool is packed: use std::vector<bool>");
 };
 
-// A parameter as the kernel's signature writes it; `index` is there for the compiler's message.
+// A parameter as the kernel's signature declares it; `index` is for the compiler's message.
 template <std::size_t index, class T>
 struct Parameter {
     using Bare = std::remove_cv_t<std::remove_reference_t<T>>;
@@ -139,7 +140,7 @@ struct Parameter {
     static constexpr Type type{Value<Bare>::type.base, Value<Bare>::type.shape, writes};
 };
 
-// A result as the kernel's signature writes it: always a value that owns what it holds.
+// A result as the kernel's signature declares it: always a value that owns what it holds.
 template <std::size_t index, class T>
 struct Result {
     static_assert(!std::is_reference_v<T> && !std::is_const_v<T>, "opwright: use a result by value, not a reference");
@@ -149,7 +150,7 @@ struct Result {
     static constexpr Type type = Value<Bare>::type;
 };
 
-// What a kernel takes and gives.
+// What a kernel takes and returns.
 struct Signature {
     const Type* parameters;
     std::size_t parameter_count;
@@ -163,7 +164,7 @@ struct Signature {
         return false;
     }
 
-    // False when a type was refused, with a message of its own.
+    // False if a type is not supported, which has its own message.
     constexpr bool carried() const {
         for (std::size_t i = 0; i < parameter_count; ++i) {
             if (parameters[i].base == Base::Other) return false;
