@@ -1,14 +1,14 @@
-// The operators of op.py on the GPU: matrix products by PyTorch, and what stands between them in kernels of their own.
+// The operators of op.py on the GPU: matrix products by PyTorch, and separate kernels for the rest.
 //
-// Nothing waits for the GPU, and all goes to the stream that PyTorch uses: a CUDA graph can hold a whole sequence.
-// How much is launched, for T steps; small sizes are those of small_step.cuh, and a product is PyTorch's:
+// Nothing waits for the GPU, and all work goes to PyTorch's current stream: a CUDA graph can capture a whole sequence.
+// The launches for T steps, where small sizes are those of small_step.cuh, and a product is PyTorch's:
 //
 //                   small        else                           backward, with all gradients
 //     cell          1 kernel     2 kernels, 1 product           2 or 3 kernels, 3 products
 //     sequence      T kernels    T kernels, T + 1 products      T + 2 kernels, T + 2 products
 //
-// Copies come with arguments in an order that products do not take, and with gradients that have to lie in such an
-// order.
+// Copies are added for arguments with strides that products do not support, and for gradients that must have such
+// strides.
 #include <opwright/op.h>
 
 #include "cuda/cell.cuh"

@@ -1,4 +1,4 @@
-"""The cell as modules with the signatures of nn.LSTMCell and nn.LSTM: with ops/ on the path, `lltm.modules`."""
+"""Modules of the cell with the signatures of nn.LSTMCell and nn.LSTM: import `lltm.modules` with ops/ on the path."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class _Recurrent(nn.Module):
     def __prepare_scriptable__(self) -> _Recurrent:
         if not self.native:
             msg = (
-                f"{type(self).__name__} with native=False is plain Python, which torch.jit.script does not take: "
-                "script one with native=True, whose load_state_dict takes the parameters of this one"
+                f"{type(self).__name__} with native=False is plain Python, which torch.jit.script does not support: "
+                "script one with native=True, whose load_state_dict accepts the parameters of this one"
             )
             raise ValueError(msg)
         return self
@@ -86,15 +86,15 @@ class LLTMCell(_Recurrent):
     Args:
         input_size: I, the features of an input.
         hidden_size: H, the size of the state and of the cell.
-        bias: whether the gates have one.
-        device: where the parameters are made.
-        dtype: theirs; `cell` in op.py says what it may be.
-        native: whether the built operator computes, which the first module that wants it opens, and builds if need
-            be; else its reference does.
+        bias: whether the gates have a bias.
+        device: the device of the parameters.
+        dtype: their dtype; `cell` in op.py lists the supported ones.
+        native: whether to compute with the built operator, which the first module opens, and builds if necessary;
+            otherwise with its reference.
 
     Attributes:
         weights: (3 H, H + I): rows for input gate, output gate and candidate, columns for state and input.
-        bias: (3 H); a buffer of zeros, which no state dict holds, where there is none.
+        bias: (3 H); without a bias a buffer of zeros, which is not part of the state dict.
 
     Raises:
         ValueError: a size is less than 1.
@@ -120,14 +120,14 @@ class LLTMCell(_Recurrent):
 
         Args:
             input: (B, I), or (I) without a batch.
-            hx: the state and the cell that the last step gave, each (B, H), or (H); zeros where it is None.
+            hx: the state and the cell from the last step, each (B, H), or (H); zeros if None.
 
         Returns:
             The new state and the new cell, of the same shape.
 
         Raises:
             ValueError: a shape is wrong.
-            RuntimeError: a dtype or a device is not.
+            RuntimeError: a dtype or a device is wrong.
         """
         sizes = input.shape
         rank = len(sizes)
@@ -163,18 +163,18 @@ class LLTM(_Recurrent):
         input_size: I, the features of an input.
         hidden_size: H, the size of the state and of the cell.
         num_layers: L; the input of each layer but the first is the output of the previous one.
-        bias: whether the gates have one.
+        bias: whether the gates have a bias.
         batch_first: whether the batch comes before the steps in input and output.
         dropout: the probability of dropping a number between two layers in training.
-        device: where the parameters are made.
-        dtype: theirs; `cell` in op.py says what it may be.
-        native: whether the built operator computes, which the first module that wants it opens, and builds if need
-            be; else its reference does.
+        device: the device of the parameters.
+        dtype: their dtype; `cell` in op.py lists the supported ones.
+        native: whether to compute with the built operator, which the first module opens, and builds if necessary;
+            otherwise with its reference.
 
     Attributes:
         weights_l0: (3 H, H + I): rows for input gate, output gate and candidate, columns for state and input. Those of
             the other layers are weights_l1 and so on, (3 H, 2 H).
-        bias_l0: (3 H), and so on; buffers of zeros, which no state dict holds, where there is none.
+        bias_l0: (3 H), and so on; without a bias buffers of zeros, which are not part of the state dict.
 
     Raises:
         ValueError: a size is less than 1, or `dropout` is not a probability.
@@ -217,7 +217,7 @@ class LLTM(_Recurrent):
 
         Args:
             input: (T, B, I), or with `batch_first` (B, T, I), with T of at least 1; (T, I) without a batch.
-            hx: each layer's state and cell before the first step, each (L, B, H), or (L, H); zeros where it is None.
+            hx: each layer's state and cell before the first step, each (L, B, H), or (L, H); zeros if None.
 
         Returns:
             The last layer's states after each step, (T, B, H), (B, T, H) or (T, H); and each layer's state and cell
@@ -300,7 +300,7 @@ class LLTM(_Recurrent):
         return ", ".join(parts)
 
     def __prepare_scriptable__(self) -> _Recurrent:
-        # TorchScript does not find an attribute by a computed name. A saved model still has each tensor once.
+        # TorchScript does not support attributes with computed names. A saved model still contains each tensor once.
         self._scripted = [
             (getattr(self, f"weights_l{layer}"), getattr(self, f"bias_l{layer}")) for layer in range(self.num_layers)
         ]

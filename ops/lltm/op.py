@@ -179,7 +179,7 @@ def sequence_with_gates_backward(
     return _laid_out((input, weights, old_h), found, wanted)
 
 
-# The loops of the references would be unrolled into every graph, while the shapes of the results are simple.
+# Without these, the loops of the references would be unrolled into every graph.
 @sequence.fake
 def _(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     return input.new_empty(input.shape[0], *old_h.shape), input.new_empty(old_h.shape)
@@ -307,7 +307,7 @@ def _(make: Make) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
 
 @functools.cache
 def _matrix(rows: int, columns: int, like: tuple[torch.dtype, torch.device]) -> Tensor:
-    """Numbers for a floor: uninitialised memory can hold numbers that are slow to multiply."""
+    """Numbers for a floor: uninitialised memory can contain numbers that are slow to multiply."""
     return torch.rand(rows, columns, dtype=torch.float32, device=like[1]).to(like[0])
 
 

@@ -1,4 +1,4 @@
-// What the kernels of every device ask of their arguments.
+// What the kernels of every device require of their arguments.
 #pragma once
 
 #include <opwright/check.h>
@@ -17,7 +17,7 @@ using opwright::DeviceType;
 using opwright::ScalarType;
 using opwright::Tensor;
 
-// Of input, weights, bias, old_h and old_cell; undefined where it is not wanted.
+// Of input, weights, bias, old_h and old_cell; undefined if not wanted.
 using Gradients = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 // The sizes of a call: one step has no `steps`.
@@ -37,7 +37,7 @@ inline void check_like(const Tensor& tensor, const char* name, const Tensor& inp
     check::sizes(tensor, name, sizes);
 }
 
-// The arguments of `cell` (input of 2 dimensions) and `sequence` (3): all is looked at before memory is touched.
+// Checks the arguments of `cell` (input of 2 dimensions) and `sequence` (3) before any memory is accessed.
 inline Sizes checked_sizes(const Tensor& input, int64_t rank, DeviceType device,
                            std::initializer_list<ScalarType> dtypes, const Tensor& weights, const Tensor& old_h) {
     check::device(input, "input", device);
@@ -61,7 +61,7 @@ inline void check_wanted(const std::vector<bool>& wanted) {
                    wanted.size());
 }
 
-// Row-major: a view with other strides is copied, a contiguous tensor is not.
+// A row-major tensor: a view with other strides is copied, a contiguous tensor is not.
 inline Tensor row_major(const Tensor& tensor) {
     return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
 }

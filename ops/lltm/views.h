@@ -21,7 +21,7 @@ inline Tensor matrix(const Tensor& tensor, std::array<int64_t, 2> sizes, std::ar
     return Tensor(view);
 }
 
-// Rows [first, first + count) of what is row-major, and as a matrix has so many columns.
+// Rows [first, first + count) of a row-major tensor, as a matrix of `columns` columns.
 inline Tensor rows(const Tensor& tensor, int64_t first, int64_t count, int64_t columns) {
     return matrix(tensor, {count, columns}, {columns, 1}, first * columns);
 }

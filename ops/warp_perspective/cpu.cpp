@@ -1,7 +1,7 @@
-// The CPU kernel: OpenCV reads the image where it lies and writes straight into the result.
+// The CPU kernel: OpenCV reads the image in place and writes directly into the result.
 //
-// Everything that can be wrong is found before the result is allocated. OpenCV itself would answer a singular warp with
-// a blank image, a huge border value with a wrapped one, and an overlong image with its internals.
+// All errors are found before the result is allocated. OpenCV itself would return a blank image for a singular warp,
+// wrap a huge border value around, and report an overlong image in terms of its internals.
 #include <opwright/check.h>
 #include <opwright/op.h>
 #include <opwright/opencv.h>
@@ -34,8 +34,8 @@ using Sizes = opwright::HeaderOnlyArrayRef<int64_t>;
 
 constexpr int64_t max_image_side = SHRT_MAX - 1;  // cv::remap keeps whole coordinates in 16 bits
 constexpr int64_t max_output_side = 1 << 30;      // OpenCV counts rows in int, and adds a block to them
-constexpr int64_t scalar_channels = 4;            // a cv::Scalar; cubic and Lanczos stop there too
-constexpr int64_t pixels_per_task = 1 << 15;      // less than this is not worth waking a thread for
+constexpr int64_t scalar_channels = 4;            // a cv::Scalar; also the limit of cubic and Lanczos
+constexpr int64_t pixels_per_task = 1 << 15;      // the least that is worth a thread
 
 struct Choice {
     std::string_view name;
@@ -49,7 +49,7 @@ constexpr std::array border_modes{Choice{"constant", cv::BORDER_CONSTANT}, Choic
                                   Choice{"reflect", cv::BORDER_REFLECT}, Choice{"wrap", cv::BORDER_WRAP},
                                   Choice{"reflect_101", cv::BORDER_REFLECT_101}};
 
-// ---- What OpenCV computes: pointers and Mats, nothing of torch. ----
+// ---- What OpenCV computes: pointers and Mats, without torch. ----
 
 /// Many images of one layout, warped into outputs of one layout.
 struct Warps {
@@ -90,7 +90,7 @@ bool is_finite(const cv::Matx33d& matrix) {
     return std::all_of(matrix.val, matrix.val + 9, [](double value) { return std::isfinite(value); });
 }
 
-/// Whether the determinant cannot be told from zero: it is within the rounding errors of its six products.
+/// Whether the determinant may be zero: it is within the rounding errors of its six products.
 bool is_singular(const cv::Matx33d& m) {
     double determinant = 0;
     double magnitude = 0;
@@ -105,7 +105,7 @@ bool is_singular(const cv::Matx33d& m) {
     return std::abs(determinant) <= 8 * std::numeric_limits<double>::epsilon() * magnitude;
 }
 
-// ---- What torch hands over: checked, and turned into the above. ----
+// ---- Torch's arguments: checked, and converted to the above. ----
 
 template <std::size_t count>
 std::string names(const std::array<Choice, count>& choices) {
@@ -134,7 +134,7 @@ cv::Scalar border_scalar(const std::optional<std::vector<double>>& value, int64_
     cv::Scalar border;
     for (int i = 0; i < scalar_channels; ++i) border[i] = (*value)[count == 1 ? 0 : std::min<int64_t>(i, count - 1)];
     if (dtype == ScalarType::Float || dtype == ScalarType::Double) return border;
-    // OpenCV rounds to int before it saturates: what does not fit an int would come out at the wrong end.
+    // OpenCV rounds to int before it saturates: a number that does not fit into an int would saturate at the wrong end.
     for (double& number : border.val) {
         check::finite(number, "border_value of an integer image");
         number = std::clamp<double>(number, std::numeric_limits<int16_t>::min(), std::numeric_limits<uint16_t>::max());
@@ -151,7 +151,7 @@ cv::Matx33d read_matrix(const Entry* entries, int64_t row_stride, int64_t col_st
     return matrix;
 }
 
-/// The matrices that lead from output pixels to image pixels, one for each warp.
+/// The matrices that map output pixels to image pixels, one for each warp.
 template <class Entry>
 std::vector<cv::Matx33d> matrices_to_image(const Tensor& warp, Sizes sizes, bool inverse_map) {
     const Sizes strides = warp.strides();
@@ -163,7 +163,7 @@ std::vector<cv::Matx33d> matrices_to_image(const Tensor& warp, Sizes sizes, bool
         OPWRIGHT_CHECK(is_finite(matrix), "warp must be finite, got NaN or Inf in matrix ", n);
         matrices[n] = matrix;
         if (inverse_map) continue;
-        // By cv::invert, as warpPerspective itself would do it, so that the result is the same to the last bit.
+        // By cv::invert, as in warpPerspective itself, so that the result is bitwise the same.
         const bool has_inverse = !is_singular(matrix) && cv::invert(matrix, matrices[n]) != 0;
         OPWRIGHT_CHECK(has_inverse && is_finite(matrices[n]), "warp must have an inverse, matrix ", n,
                        " is singular: pass inverse_map=True if it leads from the output to the image");
@@ -195,7 +195,7 @@ void check_warp(const Tensor& warp, Sizes sizes, Sizes image_sizes) {
                    " for an image of shape ", image_sizes);
 }
 
-/// The sizes of the result: those of `image` with (height, width) in place.
+/// The sizes of the result: those of `image` with its rows and columns replaced by (height, width).
 std::vector<int64_t> output_sizes(Sizes image, int64_t height, int64_t width, ScalarType dtype) {
     OPWRIGHT_CHECK(height >= 1 && height <= max_output_side, "height must be 1 to ", max_output_side, ", got ", height);
     OPWRIGHT_CHECK(width >= 1 && width <= max_output_side, "width must be 1 to ", max_output_side, ", got ", width);
@@ -214,7 +214,7 @@ Tensor allocated(const Tensor& like, const std::vector<int64_t>& sizes) {
     std::optional<Tensor> fresh;
     try {
         fresh = torch::stable::new_empty(like, sizes);
-    } catch (const std::runtime_error&) {  // torch's C interface has lost the reason, and there is only one
+    } catch (const std::runtime_error&) {  // torch's C interface has lost the reason, but it can only be memory
     }
     OPWRIGHT_CHECK(fresh, "there is no memory for an output of shape ", sizes, " of ", like.scalar_type());
     return *std::move(fresh);

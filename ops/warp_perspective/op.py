@@ -31,7 +31,7 @@ CUBIC_A = -0.75
 MAX_IMAGE_SIDE = SHORT.max - 1  # cv::remap keeps whole coordinates in 16 bits
 MAX_OUTPUT_SIDE = 2**30
 MAX_CHANNELS = 512  # CV_CN_MAX
-SCALAR_CHANNELS = 4  # a cv::Scalar; cubic and Lanczos stop there too
+SCALAR_CHANNELS = 4  # a cv::Scalar; also the limit of cubic and Lanczos
 
 
 class Grid(NamedTuple):
@@ -196,7 +196,7 @@ def _weights(interpolation: str) -> Tensor:
 
 
 def _seen_at(position: Tensor, size: int, border_mode: str) -> tuple[Tensor, Tensor]:
-    """Positions on one axis, mapped into [0, size) by `border_mode`, and whether they show the image."""
+    """Positions on one axis, mapped into [0, size) by `border_mode`, and whether their pixels are the image's."""
     inside = (position >= 0) & (position < size)
     if border_mode == "wrap":
         return position.remainder(size), torch.ones_like(inside)

@@ -259,8 +259,8 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (
         lambda: torch.jit.script(LLTM(3, 4, native=False)),
         (
-            "LLTM with native=False is plain Python, which torch.jit.script does not take: "
-            "script one with native=True, whose load_state_dict takes the parameters of this one"
+            "LLTM with native=False is plain Python, which torch.jit.script does not support: "
+            "script one with native=True, whose load_state_dict accepts the parameters of this one"
         ),
     ),
 ]

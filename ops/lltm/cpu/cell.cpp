@@ -1,4 +1,4 @@
-// One step on the CPU: the matrix product by PyTorch, or for small sizes here, and the rest in one pass.
+// One step on the CPU: the matrix product by PyTorch, or here for small sizes, and the rest in one pass.
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
 
@@ -44,7 +44,7 @@ Tensor side_by_side(const Tensor& left, const Tensor& right) {
 
 // ---- Small steps ----
 
-// [left right] with its rows turned into columns, for the lanes of SmallStep: zeros follow up to a whole vector.
+// The transpose of [left right], for the lanes of SmallStep, padded with zeros to a whole vector.
 template <class T>
 class Lanes {
   public:
@@ -76,8 +76,8 @@ class Lanes {
     std::unique_ptr<T, Free> numbers_;
 };
 
-// Where SmallStep is the faster one, measured (docs/lltm.md): the batch fills more than half of a vector, and no more
-// than two; a second one is worth it where threads share the work.
+// Whether SmallStep is faster, as measured (docs/lltm.md): the batch fills more than half of a vector, and no more than
+// two; a second one pays off if threads share the work.
 template <class T>
 bool is_small(int64_t batch, int64_t state) {
     const int64_t lanes = lanes_of(instruction_set(), sizeof(T));

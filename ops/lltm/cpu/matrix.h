@@ -7,7 +7,7 @@
 
 namespace lltm {
 
-// into = left right. Straight to the CPU's kernel: through the dispatcher it would cost a microsecond more.
+// into = left right. Calls the CPU's kernel directly: the dispatcher would cost a microsecond more.
 inline void multiply(Tensor into, const Tensor& left, const Tensor& right) {
     TORCH_ERROR_CODE_CHECK(aoti_torch_cpu_mm_out(into.get(), left.get(), right.get()));
 }

@@ -1,4 +1,4 @@
-// From checked tensors on the CPU to the plain numbers that the kernels take.
+// Converts checked tensors on the CPU to the raw pointers and sizes that the kernels take.
 #pragma once
 
 #include <torch/csrc/stable/ops.h>
@@ -18,7 +18,7 @@ namespace lltm {
 
 constexpr auto cpu_dtypes = {ScalarType::Float, ScalarType::Double, ScalarType::BFloat16};
 
-// Fewer elements than this are not worth waking a thread for.
+// The least number of elements that is worth a thread.
 constexpr int64_t grain = 1 << 13;
 
 template <class T>
@@ -31,7 +31,7 @@ T* memory_of(Tensor& tensor) {
     return static_cast<T*>(tensor.mutable_data_ptr());
 }
 
-// Calls `act` with a number of the C++ type that the tensor's memory holds.
+// Calls `act` with a number of the tensor's C++ element type.
 template <class Act>
 auto with_type_of(const Tensor& tensor, const Act& act) {
     if (tensor.scalar_type() == ScalarType::Float) return act(float());
@@ -39,14 +39,14 @@ auto with_type_of(const Tensor& tensor, const Act& act) {
     return act(BFloat16());
 }
 
-// Runs a job over `count` things, each of which is as much work as `each` elements, in PyTorch's own threads.
+// Runs a job over `count` items, each as much work as `each` elements, in PyTorch's own threads.
 template <class Job>
 void in_parallel(const Job& job, int64_t count, int64_t each) {
     torch::stable::parallel_for(0, count, std::max<int64_t>(1, grain / std::max<int64_t>(1, each)),
                                 [&](int64_t begin, int64_t end) { run(job, begin, end); });
 }
 
-// The same, in blocks of so many things that belong together.
+// The same, without dividing blocks of `block` items.
 template <class Job>
 void in_parallel_blocks(const Job& job, int64_t count, int64_t block, int64_t each) {
     torch::stable::parallel_for(
@@ -54,12 +54,13 @@ void in_parallel_blocks(const Job& job, int64_t count, int64_t block, int64_t ea
         [&](int64_t begin, int64_t end) { run(job, begin * block, std::min(end * block, count)); });
 }
 
-// A multiplication and an addition, in the elements that `grain` counts: an element takes four exponentials.
+// The cost of a multiplication and an addition, in elements as `grain` counts them: an element takes four exponentials.
 inline int64_t work_of_products(int64_t count) {
     return count / 32;
 }
 
-// An incoming gradient, which may be absent or expanded, as matrix rows. It is copied only where it cannot be read so.
+// An incoming gradient, which may be absent or expanded, as matrix rows. It is copied only if it cannot be read as
+// such.
 template <class T>
 class IncomingRows {
   public:
@@ -73,7 +74,7 @@ class IncomingRows {
         if (!is_matrix || (step != 0 && step != 1)) tensor_ = torch::stable::contiguous(tensor_);
     }
 
-    // Those from row `first` on.
+    // The rows from `first` on.
     Rows<T> from(int64_t first) const {
         if (!tensor_.defined()) return {};
         const int64_t stride = tensor_.stride(-2);
@@ -87,7 +88,7 @@ class IncomingRows {
 template <class T>
 Tensor sum_of_rows(const Tensor& matrix, int64_t count, int64_t width) {
     Tensor sum = torch::stable::new_empty(matrix, {width});
-    // Whole lines of a cache for each thread.
+    // Whole cache lines for each thread.
     in_parallel_blocks(SumOfRows<T>{numbers_of<T>(matrix), memory_of<T>(sum), count, width}, width, 128, count / 8);
     return sum;
 }

@@ -1,7 +1,7 @@
-// What one step of the unit computes beside the matrix product: plain rows of numbers, nothing of PyTorch.
+// What one step of the unit computes beside the matrix product: plain rows of numbers, without PyTorch.
 //
-// A row of `gates` holds the input gate, the output gate and the candidate cell side by side, each `state` wide. A row
-// of `products` holds what they are made of, in the same order, before the bias is added.
+// A row of `gates` contains the input gate, the output gate and the candidate cell, each `state` wide. A row of
+// `products` contains what they are computed from, in the same order, before the bias is added.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,7 @@ struct Step {
           h(V::tanh(cell) * output) {}
 };
 
-// Rows that may lie anywhere, of numbers that lie side by side or are all the same one, as those of the gradient of a
-// sum are. Null stands for zeros.
+// Rows with any stride, whose numbers are adjacent or all the same one, as in the gradient of a sum. Null means zeros.
 template <class T>
 struct Rows {
     const T* data = nullptr;
@@ -42,8 +41,8 @@ struct Rows {
     }
 };
 
-// The new state and the new cell from the products, over rows. Where nobody wants the gates they are null; they may be
-// the products' own memory.
+// The new state and the new cell from the products, over rows. The gates are null if they are not needed; they may
+// share the memory of the products.
 template <class T>
 struct Forward {
     const T* products;
@@ -77,8 +76,8 @@ struct Forward {
     }
 };
 
-// From the gradients of a step's results to those of its products and of its old cell, over rows. What arrives from two
-// places is added up.
+// From the gradients of a step's results to those of its products and of its old cell, over rows. Gradients from two
+// sources are added.
 template <class T>
 struct Backward {
     Rows<T> of_new_h[2];
@@ -87,7 +86,7 @@ struct Backward {
     const T* gates;
     const T* new_cell;
     T* to_products;
-    T* to_old_cell;  // null where nobody wants it
+    T* to_old_cell;  // null if it is not needed
     std::int64_t state;
 
     template <int bytes>
@@ -114,7 +113,7 @@ struct Backward {
                 const auto of_candidate = input * of_cell + of_gate(2);
                 V::store(to_products + gate, of_input * input * (1 - input), count);
                 V::store(to_products + gate + state, of_output * output * (1 - output), count);
-                // For x <= 0 the candidate is exp(x) - 1, and its derivative exp(x).
+                // For x <= 0 the candidate is exp(x) - 1, and its derivative is exp(x).
                 V::store(to_products + gate + 2 * state, candidate > 0 ? of_candidate : of_candidate * (candidate + 1),
                          count);
                 if (to_old_cell != nullptr) V::store(to_old_cell + here, of_cell, count);
@@ -123,7 +122,7 @@ struct Backward {
     }
 };
 
-// The sum of rows, which is the gradient of a bias, over columns: no two threads add to one number.
+// The sum of rows, which is the gradient of a bias, over columns: no two threads add to the same number.
 template <class T>
 struct SumOfRows {
     const T* rows;
@@ -134,7 +133,7 @@ struct SumOfRows {
     template <int bytes>
     [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
         using V = Vector<Wide<T>, bytes>;
-        constexpr int wide = 8;  // so many vectors side by side: rows are read in long pieces
+        constexpr int wide = 8;  // vectors at once, so that rows are read in long pieces
         std::int64_t column = begin;
         for (; column + wide * V::lanes <= end; column += wide * V::lanes)
             sum<V, wide>(column, std::integral_constant<std::int64_t, V::lanes>());
@@ -145,7 +144,7 @@ struct SumOfRows {
   private:
     template <class V, int vectors, class Lanes>
     [[gnu::always_inline]] void sum(std::int64_t column, Lanes lanes) const {
-        // Sums of sums: a single one over many thousand rows would lose the last digits of each.
+        // Sums of sums: a single sum over many thousand rows would lose the last digits of each.
         constexpr std::int64_t block_rows = 256;
         typename V::Numbers total[vectors]{};
         for (std::int64_t block = 0; block < count; block += block_rows) {

@@ -1,4 +1,4 @@
-// The product that each step of a sequence takes with the same matrix.
+// The product of each step of a sequence with the same matrix.
 #pragma once
 
 #include <torch/csrc/stable/ops.h>
@@ -22,11 +22,11 @@ class RecurrentProduct {
           depth_(right.size(0)),
           width_(right.size(1)),
           is_small_(is_small(right, sizes)) {
-        // Once for all steps: a library would do it in each.
+        // Copied once for all steps: a library would copy it in each.
         if (is_small_) right_ = row_major(right);
     }
 
-    // Adds to the rows of `into` from `into_row` on the product of the rows of `left` from `left_row` on.
+    // Adds the product of the rows of `left` from `left_row` on to the rows of `into` from `into_row` on.
     void add(Tensor& into, int64_t into_row, const Tensor& left, int64_t left_row) const {
         if constexpr (has_small) {
             if (is_small_) {
@@ -50,7 +50,7 @@ class RecurrentProduct {
   private:
     static constexpr bool has_small = !std::is_same_v<T, BFloat16>;
 
-    // Where the matrix stays in a cache from step to step, the batch is small, and there are steps enough to pay for
+    // Whether the matrix stays in a cache from step to step, the batch is small, and there are enough steps to pay for
     // the copy: measured, docs/lltm.md.
     static bool is_small(const Tensor& right, const Sizes& sizes) {
         return has_small && sizes.batch <= 2 * lanes_of(instruction_set(), sizeof(T)) && sizes.steps >= 24 &&

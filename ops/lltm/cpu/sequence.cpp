@@ -1,4 +1,4 @@
-// The steps of a sequence on the CPU: what does not depend on the step before is one product for all steps.
+// The steps of a sequence on the CPU: one product for all steps computes what does not depend on the previous step.
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
 
@@ -24,7 +24,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const T
     const Tensor biases = row_major(bias);
     const Tensor first_h = row_major(old_h);
     const Tensor first_cell = row_major(old_cell);
-    // What the input gives to the gates, for all steps at once.
+    // The input's part of the gates, for all steps at once.
     Tensor products = torch::stable::new_empty(input, {steps, batch, 3 * state});
     multiply(rows(products, 0, sizes.rows(), 3 * state), rows(row_major(input), 0, sizes.rows(), features),
              transposed(columns(weights, state, features)));
@@ -97,7 +97,7 @@ Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_0, cons
         const Tensor cells = row_major(result_2);
         const Tensor gates = row_major(result_3);
         Tensor to_products = torch::stable::new_empty(input, {steps, batch, 3 * state});
-        // What flows from a step to the one before it.
+        // The gradients that flow from a step to the previous one.
         Tensor to_h = torch::stable::new_empty(input, {batch, state});
         Tensor to_cell = torch::stable::new_empty(input, {batch, state});
         const Rows<T> carried_h{numbers_of<T>(to_h), state, false};

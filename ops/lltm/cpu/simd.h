@@ -1,5 +1,5 @@
-// Vectors as wide as the processor has them, from one source: it is written once with the width left open, compiled for
-// each instruction set, and the widest that the processor has is taken when it runs. Nothing of PyTorch.
+// Vectors of the processor's full width, from one source: it is written for any width, compiled for each instruction
+// set, and the widest that the processor supports is chosen at run time. Without PyTorch.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace lltm {
 
-// The upper half of a float32, as memory holds it.
+// The upper half of a float32, as it is stored in memory.
 struct BFloat16 {
     std::uint16_t bits;
 };
 
-// What is computed with, for a type that memory holds.
+// The type to compute with, for a type in memory.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, BFloat16>, float, T>;
 
@@ -36,7 +36,7 @@ struct Vector {
 
     // ---- Between memory and vectors ----
 
-    // One number in every lane. (To add it to zeros is no copy: a negative zero would lose its sign.)
+    // One number in every lane. (Adding it to zeros would not copy it: a negative zero would lose its sign.)
     [[gnu::always_inline]] static Numbers all(Number x) { return __builtin_shuffle(Numbers{x}, Integers{}); }
 
     // The first `count` lanes; the others are zero.
@@ -66,8 +66,8 @@ struct Vector {
         }
     }
 
-    // Calls act(first, count) for each vector of a row of `size` elements. `count` is a constant for all but a last one
-    // that is not full: the others are loaded and stored by one instruction.
+    // Calls act(first, count) for each vector of a row of `size` elements. `count` is a constant for all full vectors,
+    // so that one instruction loads or stores each.
     template <class Act>
     [[gnu::always_inline]] static void over(std::int64_t size, const Act& act) {
         std::int64_t first = 0;
@@ -76,7 +76,7 @@ struct Vector {
     }
 
     // Four columns of a row-major matrix: a vector each, with a lane for each of `count` rows. They are fetched some
-    // time before they are wanted, because a vector can be read quickly only after the small writes that it is made of.
+    // time before they are needed, because a vector can be read quickly only after the small writes that fill it.
     class FourColumns {
       public:
         [[gnu::always_inline]] void fetch(const Number* from, std::int64_t stride, std::int64_t count) {
@@ -113,8 +113,8 @@ struct Vector {
         for (std::int64_t row = 0; row < count; ++row) std::memcpy(into + row * stride, rows[row], sizeof(rows[row]));
     }
 
-    // ---- Functions, within two units in the last place. NaN, infinities and signed zeros go through as <cmath> has
-    // it; a result below the smallest normal number may be zero. ----
+    // ---- Functions, within two units in the last place. NaN, infinities and signed zeros are treated as in <cmath>; a
+    // result below the smallest normal number may be zero. ----
 
     [[gnu::always_inline]] static Numbers sigmoid(Numbers x) {
         const Numbers e = exp(minus_magnitude(x));  // at most 1: nothing overflows
@@ -122,7 +122,7 @@ struct Vector {
     }
 
     [[gnu::always_inline]] static Numbers tanh(Numbers x) {
-        // (1 - e) / (1 + e) with e = exp(-2|x|), of which expm1 keeps the digits that a small x would lose
+        // (1 - e) / (1 + e) with e = exp(-2|x|), whose expm1 keeps the digits that a small x would lose
         const Numbers e = expm1(2 * minus_magnitude(x));
         return with_sign_of(x, e / (2 + e));
     }
@@ -138,11 +138,11 @@ struct Vector {
     static constexpr int mantissa_bits = is_float ? 23 : 52;
     static constexpr Bits exponent_bias = is_float ? 127 : 1023;
     static constexpr Bits sign_bit = Bits(std::uint64_t{1} << (8 * sizeof(Number) - 1));
-    // Added to a number, it leaves the nearest whole one in the lowest bits.
+    // Added to a number, it leaves the nearest integer in the lowest bits.
     static constexpr Number whole = is_float ? Number(0x1.8p23) : Number(0x1.8p52);
     static constexpr Number lowest = is_float ? Number(-87.3) : Number(-708.3);  // exp of it is still a normal number
     static constexpr Number log2_e = Number(1.44269504088896340736);
-    // ln 2 in two parts. The first ends in zeros, so that its product with a whole number is exact (Cody and Waite,
+    // ln 2 in two parts. The first ends in zeros, so that its product with an integer is exact (Cody and Waite,
     // "Software Manual for the Elementary Functions", 1980).
     static constexpr Number ln2_high = is_float ? Number(0x1.62e4p-1) : Number(0x1.62e42fefa38p-1);
     static constexpr Number ln2_low = is_float ? Number(0x1.7f7d1cf8p-20) : Number(0x1.ef35793c7673p-45);
@@ -156,7 +156,7 @@ struct Vector {
                                          (reinterpret_cast<Integers>(sign) & sign_bit));
     }
 
-    // exp(x) for x <= 0, as power * (1 + rest): `power` is a power of two, and 1 + rest lies around 1.
+    // exp(x) for x <= 0, as power * (1 + rest): `power` is a power of two, and 1 + rest is near 1.
     struct Exponential {
         Numbers power, rest;
     };
@@ -168,7 +168,7 @@ struct Vector {
         const Numbers r = (x - n * ln2_high) - n * ln2_low;  // at most ln(2) / 2
         const Integers exponent = reinterpret_cast<Integers>(shifted) - reinterpret_cast<Integers>(all(whole));
         const Numbers power = reinterpret_cast<Numbers>((exponent + exponent_bias) << mantissa_bits);
-        // Taylor's series of exp(r) - 1. The first term left out is below half a unit in the last place.
+        // Taylor series of exp(r) - 1. The first omitted term is below half a unit in the last place.
         constexpr int degree = is_float ? 7 : 13;
         Numbers sum = all(one_over_factorial(degree));
 #pragma GCC unroll 16
@@ -192,7 +192,7 @@ struct Vector {
         return e.power * e.rest + (e.power - 1);
     }
 
-    // Every second element of a and b, one after the other, from element `first` (0 or 1) on.
+    // Every second element of a, then of b, from element `first` (0 or 1) on.
     [[gnu::always_inline]] static Numbers every_second(Numbers a, Numbers b, int first) {
         Integers from{};
 #pragma GCC unroll 16
@@ -212,7 +212,7 @@ struct Vector {
 // ---- One compilation for each instruction set ----
 //
 // A job has `template <int bytes> void run(int64_t begin, int64_t end) const`, always inlined, with all that it calls:
-// it becomes part of one of the functions below, and is compiled for the instructions that this one names.
+// it becomes part of one of the functions below, and is compiled for the instructions that this function names.
 
 template <class Job>
 void run_baseline(const Job& job, std::int64_t begin, std::int64_t end) {
@@ -234,7 +234,7 @@ template <class Job>
 
 enum class InstructionSet { baseline, avx2, avx512 };
 
-// The widest that this processor has, or the narrower one that LLTM_SIMD=baseline or LLTM_SIMD=avx2 asks for.
+// The widest that this processor supports, or the narrower one that LLTM_SIMD=baseline or LLTM_SIMD=avx2 selects.
 inline InstructionSet instruction_set() {
     static const InstructionSet set = [] {
 #if defined(__x86_64__)

@@ -1,7 +1,7 @@
-// A matrix product for small sizes: plain rows of numbers, nothing of PyTorch.
+// A matrix product for small sizes: plain rows of numbers, without PyTorch.
 //
-// Matrix libraries copy the right matrix into an order of their own, at each call. In a recurrence it is the same at
-// each step, and small enough to stay in a cache: here it is used as it lies.
+// Matrix libraries copy the right matrix into their own layout, at each call. In a recurrence it is the same at each
+// step, and small enough to stay in a cache: here it is used without a copy.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct SmallProduct {
   private:
     template <class V, int vectors, class Count>
     [[gnu::always_inline]] void all_rows(std::int64_t column, Count count) const {
-        constexpr int most = sizeof(typename V::Numbers) == 64 ? 8 : 4;  // as many sums as there are registers for
+        constexpr int most = sizeof(typename V::Numbers) == 64 ? 8 : 4;  // as many sums as fit into registers
         std::int64_t row = 0;
         for (; row + most <= rows; row += most) some_rows<V, vectors, most>(row, column, count);
         if (row + 4 <= rows) some_rows<V, vectors, 4>(row, column, count), row += 4;

@@ -1,8 +1,8 @@
-// A whole step for small sizes, the matrix product included: plain rows of numbers, nothing of PyTorch.
+// A whole step for small sizes, including the matrix product: plain rows of numbers, without PyTorch.
 //
-// Matrix libraries first copy the weights into an order that suits them. For a batch that fits a vector or two, that
-// takes as long as the product itself. Here the lanes of a vector are the batch: the weights are read once, as they
-// lie, and the sums never leave the registers before they are gates.
+// Matrix libraries first copy the weights into their own layout. For a batch that fits into a vector or two, that takes
+// as long as the product itself. Here the lanes of a vector are the batch: the weights are read once, without a copy,
+// and the sums stay in registers until they are gates.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace lltm {
 
-// Rows turned into columns: into[column * stride + row] = from[row * width + column], over columns.
+// Transposes a matrix: into[column * stride + row] = from[row * width + column], over columns.
 template <class T>
 struct Turn {
     const T* from;
@@ -42,11 +42,11 @@ struct Turn {
     }
 };
 
-// One step over elements of the state. Where nobody wants the gates they are null.
+// One step over elements of the state. The gates are null if they are not needed.
 template <class T>
 struct SmallStep {
     const T* weights;  // (3 state, depth), row-major
-    const T* given;    // (depth, batch), [old_h input] turned; in each row there are zeros up to a whole vector
+    const T* given;    // (depth, batch), the transpose of [old_h input]; zeros pad each row to a whole vector
     const T* bias;
     const T* old_cell;
     T* new_h;
@@ -64,8 +64,8 @@ struct SmallStep {
             for (std::int64_t row = 0; row < batch; row += V::lanes) step<V>(element, row);
     }
 
-    // So many elements of the state at once: with three gates each, as many sums as there are registers for. The state,
-    // `begin` and `end` have to be multiples of it.
+    // The elements of the state at once: with three gates each, as many sums as fit into registers. The state, `begin`
+    // and `end` must be multiples of it.
     static constexpr std::int64_t tile = 4;
 
   private:
@@ -88,7 +88,7 @@ struct SmallStep {
         const T* of_output = of_input + state * depth;
         const T* of_candidate = of_output + state * depth;
         for (std::int64_t part = 0; part < depth; part += line) {
-            // The rows of the next tile: too short for the processor to see them coming.
+            // Prefetches the rows of the next tile, which are too short for the processor to predict.
 #pragma GCC unroll 4
             for (std::int64_t i = tile; i < 2 * tile; ++i) {
                 __builtin_prefetch(of_input + i * depth + part);

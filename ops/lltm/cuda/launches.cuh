@@ -1,4 +1,4 @@
-// The kernels, with the tensors that they work on.
+// Launches the kernels on tensors.
 #pragma once
 
 #include <torch/csrc/stable/ops.h>
@@ -39,7 +39,7 @@ Tensor joined(const Queue& queue, const Sizes& sizes, const Tensor& first_h, con
 
 template <class T>
 void launch_forward(const Queue& queue, bool in_vectors, const Forward<T>& job) {
-    if (job.rows * job.state == 0) return;  // CUDA refuses to launch no blocks
+    if (job.rows * job.state == 0) return;  // CUDA cannot launch zero blocks
     constexpr int width = vector_bytes / sizeof(T);
     if (in_vectors) {
         queue.launch(forward<T, width>, over_rows(job.rows, job.state / width, enough_blocks), job);
@@ -56,7 +56,7 @@ void launch_small(const Queue& queue, const SmallStep<T>& job) {
     queue.launch(small_step<T>, {grid, dim3(threads_per_tile)}, job);
 }
 
-// The backward kernel for steps of one size, and the sums of the bias that it leaves behind.
+// The backward kernel for steps of one size, and its partial sums of the bias.
 template <class T>
 class BackwardSteps {
   public:
@@ -67,7 +67,7 @@ class BackwardSteps {
         shape_ = over_rows(batch, columns, wants_bias ? enough_blocks_with_sums : enough_blocks);
         if (!wants_bias) return;
         to_bias_ = torch::stable::new_empty(input, {3 * state});
-        // Few rows are added up by one row of blocks: that saves the second kernel.
+        // One row of blocks adds up few rows, which saves the second kernel.
         if (batch <= few_rows * shape_.block.y) shape_.grid.y = 1;
         if (steps == 1 && shape_.grid.y == 1) return;
         const ScalarType wide = sizeof(Wide<T>) == sizeof(double) ? ScalarType::Double : ScalarType::Float;
@@ -105,7 +105,7 @@ class BackwardSteps {
     bool launched_ = false;
 };
 
-// to_products weights, for some columns of the weights, laid out as the argument that it is the gradient of.
+// to_products weights, for some columns of the weights, with the strides of the argument whose gradient it is.
 inline Tensor through_weights(const Tensor& to_products, const Tensor& weights, int64_t first, const Tensor& argument) {
     const int64_t width = argument.size(-1);
     Tensor gradient = torch::stable::empty_like(argument);

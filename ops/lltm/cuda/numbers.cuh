@@ -1,4 +1,4 @@
-// Numbers on the GPU: how they lie in memory, what is computed with them, and the functions that make gates of them.
+// Numbers on the GPU: their layout in memory, the types to compute with, and the functions that compute gates.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,19 +13,19 @@
 
 namespace lltm::gpu {
 
-// Half precision is for storing: what is computed with it in between would lose the last digits.
+// Half precision is only for storage: intermediate results would lose their last digits.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// A matrix that is read, with any strides. Where its data is null it is all zeros.
+// A matrix to read, with any strides. If its data is null, it is all zeros.
 template <class T>
 using Matrix = torch::headeronly::HeaderOnlyGenericPackedTensorAccessor<const T, 2>;
 
-// One matrix after the other.
+// A sequence of matrices.
 template <class T>
 using Matrices = torch::headeronly::HeaderOnlyGenericPackedTensorAccessor<const T, 3>;
 
-// A gradient: rows, and a number that is added to all of them. That of a sum is one number, expanded, and has no rows.
+// A gradient: rows, and a number to add to all of them. The gradient of a sum is one number, expanded, without rows.
 template <class T>
 struct Gradient {
     Matrix<T> rows;
@@ -39,17 +39,17 @@ __device__ Wide<T> everywhere_of(const Gradient<T>& gradient) {
 
 // ---- Several numbers at once ----
 
-// So many bytes does one instruction load or store, at most.
+// The most bytes that one instruction loads or stores.
 constexpr int vector_bytes = 16;
 
-// Numbers as they are computed with.
+// Numbers to compute with.
 template <class T, int width>
 struct Numbers {
     Wide<T> at[width];
 };
 
-// Numbers as they lie in memory, aligned so that one instruction moves them all. Nobody looks at single ones before all
-// that a thread needs is on its way: it would wait for each vector by itself.
+// Numbers in memory, aligned so that one instruction moves them all. A thread issues all of its loads before it uses a
+// single number: otherwise it would wait for each vector in turn.
 template <class T, int width>
 struct alignas(vector_bytes) Pack {
     static_assert(sizeof(T) * width == vector_bytes);
@@ -96,7 +96,7 @@ __device__ void store(T* into, const Numbers<T, width>& numbers) {
         for (int i = 0; i < width; ++i) narrow.at[i] = static_cast<T>(numbers.at[i]);
         const auto words = std::bit_cast<uint4>(narrow);
 #if defined(__CUDA_ARCH__)
-        // Of an assignment the compiler may make an instruction for each number.
+        // The compiler may split an assignment into an instruction for each number.
         asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(into)), "r"(words.x),
                      "r"(words.y), "r"(words.z), "r"(words.w)
                      : "memory");
@@ -117,7 +117,7 @@ __host__ __device__ T quotient(T a, T b) {
     return a / b;
 }
 
-// As exact as those of PyTorch, but for a unit in the last place.
+// As exact as PyTorch's, except for a unit in the last place.
 template <class T>
 struct Functions {
     __host__ __device__ static T sigmoid(T x) { return quotient(T(1), 1 + std::exp(-x)); }
@@ -126,8 +126,8 @@ struct Functions {
     __host__ __device__ static T elu(T x) { return x > 0 ? x : std::expm1(x); }
 };
 
-// Exact to 16 bits, for what is stored in 11 or 8. With half as many bytes to move, the others would be what takes
-// longest.
+// Exact to 16 bits, for numbers that are stored in 11 or 8. With half as many bytes to move, the exact functions would
+// take the most time.
 struct ShortFunctions {
     __host__ __device__ static float sigmoid(float x) { return quotient(1.f, 1 + exp(-x)); }
 
@@ -143,7 +143,7 @@ struct ShortFunctions {
     }
 
   private:
-    // Its exponential is so near to 1 that their difference would have few digits left. The series have enough of them.
+    // Its exponential is so near to 1 that their difference would have few digits left. The series have enough.
     __host__ __device__ static bool is_tiny(float x) { return std::fabs(x) < 1 / 16.f; }
 
     __host__ __device__ static float exp(float x) {

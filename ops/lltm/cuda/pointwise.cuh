@@ -1,18 +1,18 @@
-// What a step computes beside the matrix products, on the GPU: kernels over rows, nothing of PyTorch but its accessors.
+// What a step computes beside the matrix products, on the GPU: kernels over rows, with only PyTorch's accessors.
 //
-// A row of `gates` holds the input gate, the output gate and the candidate cell side by side, each `state` wide. A row
-// of `products` holds what they are made of, in the same order, before the bias is added. Pointers are to row-major
-// memory.
+// A row of `gates` contains the input gate, the output gate and the candidate cell, each `state` wide. A row of
+// `products` contains what they are computed from, in the same order, before the bias is added. Pointers are to
+// row-major memory.
 //
-// A kernel for a `width` above 1 moves so many numbers with one instruction. All that it touches has to be aligned for
-// that, and the state a multiple of it (`fits_vectors` in tensors.cuh). For a width of 1 anything goes.
+// A kernel moves `width` numbers with one instruction. If that is more than 1, all memory that it accesses must be
+// aligned for that, and the state a multiple of it (`fits_vectors` in tensors.cuh). A width of 1 has no requirements.
 #pragma once
 
 #include "numbers.cuh"
 
 namespace lltm::gpu {
 
-// A block has so many threads: as many columns of them as there are, up to a warp, and rows of them for the rest.
+// The threads of a block: as many columns as the matrix has, up to a warp, and rows for the rest.
 constexpr int threads_per_block = 256;
 
 // ---- Forward ----
@@ -30,16 +30,16 @@ struct Step {
           h(Functions<T>::tanh(cell) * output) {}
 };
 
-// What one step is made from and where it goes.
+// The arguments and the results of one step.
 template <class T>
 struct Forward {
-    Matrix<T> products[2];  // the gates are made of their sum
+    Matrix<T> products[2];  // the gates are computed from their sum
     Matrix<T> bias;         // one row
     Matrix<T> old_cell;
     T* new_h;
     T* new_cell;        // may be the memory of old_cell
     T* new_cell_again;  // null, or a second place for it
-    T* gates;           // null, or where they are kept: it may be the memory of products[0]
+    T* gates;           // null, or a place for them: it may be the memory of products[0]
     int64_t rows;
     int64_t state;
 };
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(threads_per_block, 2) forward(const Forward<T>
 #pragma unroll
         for (int gate = 0; gate < 3; ++gate) bias[gate] = load<width>(job.bias, 0, gate * job.state + column);
         for (int64_t row = first_row; row < job.rows; row += int64_t{gridDim.y} * blockDim.y) {
-            // All is loaded before anything is stored: a thread may store where it has loaded from.
+            // All loads come before all stores: a thread may store where it has loaded.
             Pack<T, width> products[2][3];
 #pragma unroll
             for (int gate = 0; gate < 3; ++gate) {
@@ -88,15 +88,15 @@ __global__ void __launch_bounds__(threads_per_block, 2) forward(const Forward<T>
 
 // ---- Backward ----
 
-// What a step computes backward for one element: from the gradients of its results to those of its three products and
-// of its old cell.
+// The backward of a step for one element: from the gradients of its results to those of its three products and of its
+// old cell.
 template <class T>
 struct StepBack {
     Wide<T> input, output, candidate, old_cell;
 
     struct Given {
         Wide<T> of_new_h, of_new_cell, of_input, of_output, of_candidate;  // gradients
-        Wide<T> input, output, candidate, new_cell;                        // what the step gave
+        Wide<T> input, output, candidate, new_cell;                        // the results of the step
     };
 
     __host__ __device__ explicit StepBack(const Given& given) {
@@ -104,13 +104,13 @@ struct StepBack {
         old_cell = given.of_new_cell + given.of_new_h * given.output * (1 - squashed * squashed);
         input = (given.of_input + old_cell * given.candidate) * given.input * (1 - given.input);
         output = (given.of_output + given.of_new_h * squashed) * given.output * (1 - given.output);
-        // For x <= 0 the candidate is exp(x) - 1, and its derivative exp(x).
+        // For x <= 0 the candidate is exp(x) - 1, and its derivative is exp(x).
         const Wide<T> slope = given.candidate > 0 ? Wide<T>(1) : given.candidate + 1;
         candidate = (given.of_candidate + old_cell * given.input) * slope;
     }
 };
 
-// To the gradients of the results are added those that the step after this one gave.
+// The gradients of the results are added to those from the next step.
 template <class T>
 struct Backward {
     Gradient<T> of_new_h;
@@ -121,10 +121,10 @@ struct Backward {
     Matrix<T> gates;
     Matrix<T> new_cell;
     T* to_products;
-    T* to_old_cell;  // null, or where it goes: it may be the memory of more_of_new_cell's rows
-    // The gradient of the bias is the sum of the rows of to_products. Each row of blocks adds up its own rows: into
-    // `partial_sums`, a row for each row of blocks, to which `adds` says to add; or, where there is only one, into
-    // `to_bias`. Both are null where nobody wants it.
+    T* to_old_cell;  // null, or a place for it: it may be the memory of more_of_new_cell's rows
+    // The gradient of the bias is the sum of the rows of to_products. Each row of blocks sums its own rows: into its
+    // row of `partial_sums`, or onto it if `adds`; or, if there is only one row of blocks, into `to_bias`. Both are
+    // null if the gradient is not needed.
     Wide<T>* partial_sums;
     bool adds;
     T* to_bias;
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(threads_per_block, 2) backward(const Backward<
     const Wide<T> of_all_cells = everywhere_of(job.of_new_cell) + everywhere_of(job.more_of_new_cell);
     const Wide<T> of_all_gates = everywhere_of(job.of_gates);
     const bool wants_sums = job.partial_sums != nullptr || job.to_bias != nullptr;
-    // All threads of a block go through this loop equally often: they wait for each other in it.
+    // All threads of a block run this loop equally often, because they synchronize in it.
     for (int64_t tile = int64_t{blockIdx.x} * blockDim.x * width; tile < job.state;
          tile += int64_t{gridDim.x} * blockDim.x * width) {
         const int64_t column = tile + int64_t{threadIdx.x} * width;
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(threads_per_block, 2) backward(const Backward<
             }
         }
         for (int64_t row = first_row; row < job.rows && column < job.state; row += int64_t{gridDim.y} * blockDim.y) {
-            // All is loaded before anything is stored, as above.
+            // All loads come before all stores, as above.
             Pack<T, width> gates[3], of_gates[3];
 #pragma unroll
             for (int gate = 0; gate < 3; ++gate) {
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(threads_per_block, 2) backward(const Backward<
         }
         if (!wants_sums) continue;
         __syncthreads();
-        // All threads share in it: each row of them takes every so manieth of the numbers that a thread has.
+        // All threads share the work: row y of them sums the numbers y, y + blockDim.y and so on.
         for (int number = threadIdx.y; number < 3 * width && column < job.state; number += blockDim.y) {
             const int gate = number / width;
             const int i = number % width;
@@ -227,7 +227,7 @@ struct SumOfRows {
 
 constexpr int sum_columns = 32;
 
-// Each block adds up a warp's width of columns. No two threads add to one number: the same rows give the same sum.
+// Each block sums a warp's width of columns. No two threads add to the same number, so that the sum is deterministic.
 template <class T>
 __global__ void __launch_bounds__(threads_per_block) sum_of_rows(const SumOfRows<T> job) {
     constexpr int sum_rows = threads_per_block / sum_columns;
@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(threads_per_block) sum_of_rows(const SumOfRows
 
 // ---- Two matrices side by side ----
 
-// [h, input] of each step, row by row: h is what the step began with, `first_h` or the states of the step before.
+// [h, input] of each step, row by row: h is the state before the step, `first_h` or that after the previous step.
 template <class T>
 struct Joined {
     Matrix<T> first_h;

@@ -1,4 +1,4 @@
-// Where kernels run, and in how many blocks.
+// The stream on which kernels run, and their number of blocks.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,14 +15,14 @@
 
 namespace lltm::gpu {
 
-// A kernel's grid, and its blocks.
+// The sizes of a kernel's grid and of its blocks.
 struct Shape {
     dim3 grid;
     dim3 block;
 };
 
-// The GPU of a tensor, for as long as this lives, and the stream that PyTorch uses there: on another one, kernels would
-// not wait for their arguments, and nobody would wait for their results.
+// Selects the GPU of a tensor while it lives, and PyTorch's current stream there: on another stream, kernels would not
+// wait for their arguments, nor PyTorch for their results.
 class Queue {
   public:
     explicit Queue(const Tensor& on) : guard_(on.get_device_index()) {
@@ -46,7 +46,7 @@ constexpr int64_t divided_up(int64_t count, int64_t by) {
     return (count + by - 1) / by;
 }
 
-// For a kernel over `rows` of `columns` threads each. With more than about `most_blocks`, threads take several rows.
+// For a kernel over `rows` of `columns` threads each. Above about `most_blocks` blocks, threads take several rows.
 inline Shape over_rows(int64_t rows, int64_t columns, int64_t most_blocks, int64_t steps = 1) {
     constexpr int64_t most_x = (int64_t{1} << 31) - 1;
     constexpr int64_t most_y = (1 << 16) - 1;
@@ -63,7 +63,7 @@ inline Shape over_rows(int64_t rows, int64_t columns, int64_t most_blocks, int64
 
 // A few for each multiprocessor of the largest GPUs.
 constexpr int64_t enough_blocks = 4096;
-// Where each row of blocks leaves sums behind, which are added up later.
+// For kernels in which each row of blocks leaves sums to add up later.
 constexpr int64_t enough_blocks_with_sums = 1024;
 
 }  // namespace lltm::gpu

@@ -28,7 +28,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const T
     Tensor gates = keep ? torch::stable::new_empty(input, {steps, batch, 3 * state}) : Tensor();
     const bool small = is_small(batch, state, state + features);
     const int64_t width = 3 * state;
-    // What the input gives to the gates, for all steps at once; and what the state gives, step by step.
+    // The input's part of the gates, for all steps at once; and the state's part, step by step.
     Tensor of_input, of_state, recurrent;
     if (!small) {
         const Tensor dense = ready_for_products(weights);
@@ -122,7 +122,7 @@ inline Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_
         using T = decltype(number);
         const Queue queue(input);
         const Tensor to_products = torch::stable::new_empty(input, {steps * batch, 3 * state});
-        // What flows from a step to the one before it.
+        // The gradients that flow from a step to the previous one.
         const Tensor to_h = torch::stable::new_empty(input, {batch, state});
         const Tensor to_cell = torch::stable::new_empty(input, {batch, state});
         const std::optional<Tensor> of_next_cell = to_cell;

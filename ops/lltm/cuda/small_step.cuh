@@ -1,11 +1,11 @@
-// A whole step for small sizes, the matrix product included, as one kernel: what a small step takes is the launches.
+// A whole step for small sizes, including the matrix product, as one kernel: a small step's time is its launches.
 #pragma once
 
 #include "pointwise.cuh"
 
 namespace lltm::gpu {
 
-// The tile of a block: rows of the batch and elements of the state, a thread for each pair. It goes through the depth
+// The tile of a block: rows of the batch and elements of the state, a thread for each pair. It iterates over the depth
 // in pieces, which all threads load together.
 constexpr int tile_rows = 16;
 constexpr int tile_elements = 8;
@@ -13,7 +13,7 @@ constexpr int tile_depth = 64;
 constexpr int threads_per_tile = tile_rows * tile_elements;
 
 // Above this, PyTorch's product and a kernel after it should be faster: each block reads the weights of its elements
-// anew, and no thread keeps more than three sums. An estimate, not measured on a GPU yet.
+// again, and no thread has more than three sums. An estimate, not yet measured on a GPU.
 inline bool is_small(int64_t batch, int64_t state, int64_t depth) {
     return batch * state <= 1 << 14 && depth <= 512;
 }
@@ -28,7 +28,7 @@ struct SmallStep {
     T* new_h;           // not the memory of old_h: other blocks read that
     T* new_cell;        // may be the memory of old_cell
     T* new_cell_again;  // null, or a second place for it
-    T* gates;           // null, or where they are kept
+    T* gates;           // null, or a place for them
     int64_t batch;
     int64_t features;
     int64_t state;
@@ -36,7 +36,7 @@ struct SmallStep {
 
 template <class T>
 __global__ void __launch_bounds__(threads_per_tile) small_step(const SmallStep<T> job) {
-    // One number more in each row: threads that read a column then do not wait for the same bank of memory.
+    // One more number in each row, so that threads that read a column do not have bank conflicts.
     __shared__ Wide<T> given[tile_rows][tile_depth + 1];
     __shared__ Wide<T> weights[3][tile_elements][tile_depth + 1];
     const int thread = threadIdx.x;
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(threads_per_tile) small_step(const SmallStep<T
     const int64_t depth = job.state + job.features;
     Wide<T> sums[3] = {};
     for (int64_t first_depth = 0; first_depth < depth; first_depth += tile_depth) {
-        // Beyond the edges there are zeros.
+        // Zeros beyond the edges.
 #pragma unroll
         for (int i = thread; i < tile_rows * tile_depth; i += threads_per_tile) {
             const int64_t row = first_row + i / tile_depth;

@@ -1,4 +1,4 @@
-// From checked tensors on the GPU to what the kernels read, and PyTorch's matrix products.
+// Converts checked tensors on the GPU to the arguments of kernels, and calls PyTorch's matrix products.
 #pragma once
 
 #include <torch/csrc/stable/ops.h>
@@ -17,7 +17,7 @@ namespace lltm::gpu {
 
 constexpr auto dtypes = {ScalarType::Float, ScalarType::Double, ScalarType::Half, ScalarType::BFloat16};
 
-// Calls `act` with a number of the C++ type that the tensor's memory holds.
+// Calls `act` with a number of the tensor's C++ element type.
 template <class Act>
 auto with_type_of(const Tensor& tensor, const Act& act) {
     return THO_DISPATCH_V2(tensor.scalar_type(), "lltm", AT_WRAP([&] { return act(scalar_t()); }), ScalarType::Float,
@@ -40,7 +40,7 @@ Matrix<T> zeros() {
     return {nullptr, none, none};
 }
 
-// Of a tensor of three dimensions, one matrix.
+// One matrix of a tensor of three dimensions.
 template <class T>
 Matrix<T> read(const Tensor& tensor, int64_t step = 0) {
     const int64_t* sizes = tensor.sizes().data();
@@ -85,7 +85,7 @@ Matrices<T> read_all(const Tensor& tensor) {
     return {numbers_of<T>(tensor), sizes, strides};
 }
 
-// Whether the numbers of a row lie side by side, and each row begins where a vector may.
+// Whether the numbers of a row are adjacent, and each row begins at an address that is aligned for a vector.
 inline bool is_aligned(const Tensor& tensor) {
     const int64_t last = tensor.dim() - 1;
     bool aligned = tensor.stride(last) == 1;
@@ -100,7 +100,7 @@ inline bool is_aligned(const std::optional<Tensor>& gradient) {
     return !gradient.has_value() || is_one_number(*gradient) || is_aligned(*gradient);
 }
 
-// Whether a kernel can move the rows of these, and those of the state's size that it makes, in vectors.
+// Whether a kernel can move the rows of these tensors, and its own of the state's size, in vectors.
 template <class T, class... Tensors>
 bool fits_vectors(int64_t state, const Tensors&... read) {
     return state % (vector_bytes / int64_t{sizeof(T)}) == 0 && (is_aligned(read) && ...);
@@ -113,15 +113,15 @@ inline void check_gradient(const std::optional<Tensor>& gradient, const char* na
 
 // ---- Matrix products ----
 
-// into = left right, by PyTorch. No operand may require a gradient, for PyTorch would refuse: views never do.
+// into = left right, by PyTorch, which requires operands that do not require a gradient: views never do.
 inline void multiply(const Tensor& into, const Tensor& left, const Tensor& right) {
     std::array<StableIValue, 3> stack{torch::stable::detail::from(left), torch::stable::detail::from(right),
                                       torch::stable::detail::from(into)};
     TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("aten::mm", "out", stack.data(), TORCH_ABI_VERSION));
-    torch::stable::detail::to<Tensor>(stack[0]);  // `into` once more: lets go of it
+    torch::stable::detail::to<Tensor>(stack[0]);  // `into` again: releases it
 }
 
-// A matrix as products take it: the numbers of a row or of a column side by side. They copy others, each time anew.
+// A matrix for products: the numbers of a row or of a column are adjacent. A product copies others at each call.
 inline Tensor ready_for_products(const Tensor& tensor) {
     return tensor.stride(0) == 1 || tensor.stride(1) == 1 ? tensor : torch::stable::contiguous(tensor);
 }

@@ -4,7 +4,7 @@
 #include <opencv2/imgproc.hpp>
 #include <string>
 
-/// An image as OpenCV takes it: `type` is CV_MAKETYPE(depth, channels), `step` the bytes from row to row.
+/// An image for OpenCV: `type` is CV_MAKETYPE(depth, channels), `step` the bytes from row to row.
 struct BareImage {
     void* data;
     int rows;
@@ -13,8 +13,8 @@ struct BareImage {
     std::size_t step;
 };
 
-/// Warps `source` into the memory of `target`, `repeats` times; `seconds`, unless null, takes the time of each.
-/// Returns null, or what OpenCV said (valid until the thread's next call).
+/// Warps `source` into the memory of `target`, `repeats` times; `seconds`, unless null, receives the time of each.
+/// Returns null, or OpenCV's error (valid until the thread's next call).
 extern "C" __attribute__((visibility("default"))) const char* bare_warp_perspective(
     const BareImage* source, const BareImage* target, const double* matrix, int flags, int border_mode,
     const double* border_value, int repeats, double* seconds) {

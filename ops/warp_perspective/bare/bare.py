@@ -24,7 +24,7 @@ SCALAR_SIZE = 4
 
 
 class Image(ctypes.Structure):
-    """`BareImage` of bare.cpp: how OpenCV sees a (H, W) or (H, W, C) tensor."""
+    """`BareImage` of bare.cpp: OpenCV's description of a (H, W) or (H, W, C) tensor."""
 
     _fields_ = (
         ("data", ctypes.c_void_p),
@@ -45,9 +45,9 @@ def warp_perspective(
     border_mode: str = "constant",
     border_value: Sequence[float] | None = None,
 ) -> Tensor:
-    """What OpenCV makes of one image, (H, W) or (H, W, C), and one (3, 3) warp.
+    """Warp one image, (H, W) or (H, W, C), by one (3, 3) warp with OpenCV.
 
-    Takes the operator's arguments, and leaves the checks to OpenCV.
+    The arguments are the operator's; only OpenCV checks them.
     """
     output = image.new_empty((height, width, *image.shape[2:]))
     _call(image, warp, output, interpolation, inverse_map, border_mode, border_value, None)
