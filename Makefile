@@ -1,58 +1,58 @@
-# The commands of this repository. Each readies the machine first (setup/setup.sh), so each works in a fresh
-# clone on a bare Debian or Ubuntu. TORCH=2.15.0 takes another PyTorch, in a virtual environment of its own.
+# The commands of this repository. Each first sets up the machine (setup/setup.sh), so each works in a fresh
+# clone on a bare Debian or Ubuntu. TORCH=2.15.0 selects another PyTorch, in a separate virtual environment.
 
 TORCH ?=
 VENV := .venv$(if $(TORCH),-torch-$(TORCH))
 BIN := $(CURDIR)/$(VENV)/bin
 
-# Test processes side by side, each with up to MAX_JOBS compilers: one can take 2 GB of memory.
+# Parallel test processes, each with up to MAX_JOBS compilers: one can take 2 GB of memory.
 JOBS ?= $(shell cores=$$(nproc); echo $$((cores < 8 ? cores : 8)))
 PYTEST = MAX_JOBS=$${MAX_JOBS:-2} $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
 
-# The C++ and CUDA files that are the project's own: known to git or new, not ignored, not deleted.
+# The project's own C++ and CUDA files: tracked by git or new, not ignored, not deleted.
 CXX_FILES = $(wildcard $(shell git -c safe.directory='*' ls-files -co --exclude-standard -- '*.h' '*.cpp' '*.cu'))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup programs demo test test-unit lint format clean
 
-help: ## this list
+help: ## show this list
 	@echo "opwright: describe an operator once, run it in every PyTorch runtime"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  TORCH=2.15.0 make test           with another PyTorch"
 	@echo "  make test ARGS='-k words'        some of the tests"
-	@echo "  OPWRIGHT_REQUIRE=cuda make test  fail, rather than skip, where there is no GPU"
+	@echo "  OPWRIGHT_REQUIRE=cuda make test  fail, rather than skip, without a GPU"
 
-setup: ## ready this machine: system packages, .venv, Python packages
+setup: ## set up this machine: system packages, .venv, Python packages
 	@VENV='$(VENV)' TORCH='$(TORCH)' setup/setup.sh
 
-# A test that needs one of these builds it, where this was not run.
+# If this was not run, the first test that needs one of these builds it.
 programs: setup ## build what many tests share: the host, the probe and the autograd bridge
 	@$(BIN)/python -c 'from opwright.host import install; from opwright.loader import bridge; from opwright.probe import build; install.install_host(); bridge.build_bridge(); build.build_probe()'
 
-demo: setup ## one operator: built, checked, shipped, and run on photographs without Python
+demo: setup ## build, check and ship one operator, and run it on photographs without Python
 	@$(BIN)/python -m examples.demo
 
-test: setup ## every test
+test: setup ## run all tests
 	$(PYTEST)
 
-test-unit: setup ## the tests that start no compiler
+test-unit: setup ## run the tests that start no compiler
 	$(PYTEST) -m "not compiles"
 
-lint: setup ## all that .ci/run checks before the tests
+lint: setup ## run all that .ci/run checks before the tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(if $(CXX_FILES),@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES) && echo "clang-format: $(words $(CXX_FILES)) files are formatted",@echo "clang-format: git lists no C++ files; is this a clone?" && false)
 	@if command -v shellcheck >/dev/null; then shellcheck setup/setup.sh .ci/run && echo "shellcheck: OK"; fi
 
-format: setup ## fix what lint finds, where a tool can
+format: setup ## fix what lint finds, if a tool can
 	$(BIN)/ruff check --fix --exit-zero
 	$(BIN)/ruff format
 	$(if $(CXX_FILES),$(BIN)/clang-format -i $(CXX_FILES))
 
-clean: ## remove all that make has made here, the virtual environments too
+clean: ## remove all that make has made here, including the virtual environments
 	rm -rf .venv .venv-torch-* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Readies this machine: system packages, then a virtual environment with this project in it.
+# Sets up this machine: system packages, then a virtual environment with this project in it.
 #
-# Called by the Makefile, before anything that needs it, with
+# The Makefile calls it before each command that needs it, with
 #   VENV   the virtual environment's folder, relative to the repository (.venv)
-#   TORCH  a version of PyTorch to take instead of the one in constraints.txt (empty: that one)
+#   TORCH  a version of PyTorch to install instead of the one in constraints.txt (empty: that one)
 #
-# Running it again is cheap and safe. The virtual environment carries a stamp, a digest of everything that
-# it was made from. The stamp is written last, so an environment without one was left half-made, and is
-# made afresh.
+# Running it again is cheap and safe. The virtual environment contains a stamp, a digest of everything that
+# it was made from. The stamp is written last, so an environment without one is incomplete, and is made
+# again.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -37,27 +37,27 @@ print("%d.%d.%d" % sys.version_info[:3])
 print(os.path.realpath(sys.executable))
 print("yes" if find_spec("venv") and find_spec("ensurepip") else "no")
 print("yes" if os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")) else "no")
-') || die "$(command -v python3) does not run; its own message is above. Mend it, or put another python3 first on PATH."
+') || die "$(command -v python3) does not run; its own message is above. Fix it, or put another python3 first on PATH."
     { read -r python_version && read -r python && read -r has_venv && read -r has_headers; } <<<"$facts"
     [ "$(printf '%s\n' "$oldest_python" "$python_version" | sort -V | head -n 1)" = "$oldest_python" ] ||
         die "python3 is $python ($python_version); opwright needs Python $oldest_python or newer." \
             "Put a newer python3 first on PATH and run this again."
 }
 
-# Refuses a python3 that the system packages could not complete: one from pyenv, conda or a PPA.
+# Rejects a python3 that the system packages could not complete: one from pyenv, conda or a PPA.
 check_python() {
-    local mend="Debian's python3-venv and python3-dev serve its own python3 only; this one needs its own, or put another first on PATH."
-    [ "$has_venv" = yes ] || die "$python ($python_version) cannot make virtual environments: no venv or no ensurepip." "$mend"
-    [ "$has_headers" = yes ] || die "$python ($python_version) has no Python.h." "$mend"
+    local fix="Debian's python3-venv and python3-dev serve only its own python3. Complete this one, or put another first on PATH."
+    [ "$has_venv" = yes ] || die "$python ($python_version) cannot make virtual environments: no venv or no ensurepip." "$fix"
+    [ "$has_headers" = yes ] || die "$python ($python_version) has no Python.h." "$fix"
 }
 
 # ---- system packages ---------------------------------------------------------------------------------------
 
-# Prints the packages of the list that this machine lacks.
+# Prints the listed packages that this machine lacks.
 missing_packages() {
     local wanted installed package
     wanted=$(sed 's/#.*//' setup/system-packages.txt | xargs -n 1)
-    # shellcheck disable=SC2086  # a list of words is meant
+    # shellcheck disable=SC2086  # a list of words
     installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^installed //p') || true
     for package in $wanted; do
         case $package in
@@ -72,31 +72,31 @@ missing_packages() {
 install_packages() {
     local missing as_root=()
     if ! command -v dpkg-query >/dev/null; then
-        [ -e "$stamp" ] || say "not a Debian or Ubuntu: the equivalents of setup/system-packages.txt have to be there already."
+        [ -e "$stamp" ] || say "neither Debian nor Ubuntu: the equivalents of setup/system-packages.txt must be installed already."
         return
     fi
     missing=$(missing_packages)
     [ -n "$missing" ] || return 0
     if [ "$(id -u)" != 0 ]; then
-        # A password can be asked for only where somebody sits at a terminal.
+        # sudo can ask for a password only at a terminal.
         if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
             as_root=(sudo)
         else
-            die "these system packages are missing, and installing them takes root. As root, run:" \
+            die "these system packages are missing, and only root can install them. As root, run:" \
                 "    apt-get update && apt-get install --no-install-recommends $missing" \
                 "and then run make again."
         fi
     fi
     say "system packages, through apt (the first time takes minutes): $missing"
     as_root+=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
-    # apt tells of every one of a few hundred packages; that is worth reading only if it fails.
+    # apt reports each of a few hundred packages, which is worth reading only if it fails.
     local log
     log=$(mktemp)
-    # shellcheck disable=SC2086  # a list of words is meant
+    # shellcheck disable=SC2086  # a list of words
     if ! { "${as_root[@]}" update && "${as_root[@]}" install -y --no-install-recommends $missing; } >"$log" 2>&1; then
         tail -n 30 "$log" >&2
         rm -f "$log"
-        die "apt could not install: $missing" "Its last words are above."
+        die "apt could not install: $missing" "The end of its output is above."
     fi
     rm -f "$log"
     look_at_python
@@ -106,17 +106,17 @@ install_packages() {
 
 digest() { sha256sum | cut -d ' ' -f 1; }
 
-# What calls for a new environment when it changes: it cannot be moved, and an interpreter cannot be swapped.
+# A change of these requires a new environment, which cannot be moved or run with another interpreter.
 ground_digest() { { printf '%s\n' "$root" "$python" "$python_version" "$torch" && cat setup/setup.sh; } | digest; }
 
-# What calls for other packages. Only the tables of pyproject.toml that name them count: a new lint rule does not.
+# A change of these requires other packages. Of pyproject.toml only the tables that name packages count, not lint rules.
 contents_digest() {
     { awk '/^\[/ { wanted = /^\[(build-system|project|tool\.hatch)/ } wanted' pyproject.toml && cat constraints.txt; } | digest
 }
 
 pip_install() {
     "$venv/bin/python" -m pip install -q --disable-pip-version-check -c "$venv/constraints.txt" "$@" ||
-        die "pip could not install the Python packages; its message is above. Run make again to start afresh."
+        die "pip could not install the Python packages; its message is above. Run make again to start over."
 }
 
 install_python_packages() {
@@ -131,7 +131,7 @@ install_python_packages() {
         return
     fi
     if [ "$old_ground" = "$ground" ]; then
-        say "bringing ${VENV:-.venv} up to date with pyproject.toml and constraints.txt"
+        say "updating ${VENV:-.venv} to pyproject.toml and constraints.txt"
     else
         say "making ${VENV:-.venv} with Python $python_version"
         "$python" -m venv --clear "$venv" || die "no virtual environment could be made; the message is above."
@@ -150,9 +150,9 @@ install_python_packages() {
 [[ $torch =~ ^([0-9]+(\.[0-9]+)*([a-z]+[0-9]*)?(\+[a-z0-9.]+)?)?$ ]] ||
     die "TORCH is '$torch'; expected a version of PyTorch, as in TORCH=2.15.0."
 
-# Two makes at once take turns. The system frees the lock with the process.
+# Concurrent makes take turns. The system releases the lock when the process ends.
 exec 9<"${BASH_SOURCE[0]}"
-flock --nonblock 9 || { say "another set-up is at work here; waiting for it" && flock 9; }
+flock --nonblock 9 || { say "another set-up is running here; waiting for it" && flock 9; }
 look_at_python
 install_packages
 check_python
