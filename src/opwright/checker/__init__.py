@@ -1,1 +1,1 @@
-"""Proves operators: every operator in every runtime, and what came of it."""
+"""Checks every operator in every runtime, and reports the results."""

@@ -34,7 +34,7 @@ from opwright.toolchain.pytorch import find_pytorch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# What the processes of the cells import. Not Inductor: it starts threads, which do not survive a fork.
+# The modules that the processes of the cells import. Not Inductor: it starts threads, which do not survive a fork.
 PRELOADED = (
     *("opwright.checker.worker", "torch.testing._internal.optests"),
     *(f"opwright.checker.runtimes.{name.replace('-', '_')}" for name in RUNTIME_NAMES),
@@ -53,20 +53,20 @@ def check(
     sanitize: Sequence[str] = (),
     progress: Watcher | None = None,
 ) -> Report:
-    """Check that the operators of a library are right, in every runtime.
+    """Check that the operators of a library are correct in every runtime.
 
-    Each cell runs in a process of its own kind: an operator that crashes costs a step, not the check.
+    Cells run in separate processes: an operator that crashes costs one step, not the check.
 
     Args:
         library: the folder of an op.py, the file, or what it describes.
         ops: the names of the operators to check; all by default.
         runtimes: the runtimes to check them in; all eleven by default.
-        devices: `cpu` and `cuda`; by default the CPU, and the GPU where there is one and the library has CUDA sources.
-        seed: what the random inputs are made from.
-        quick: fewer cases, and nothing that has to be compiled: seconds instead of minutes.
-        large: also tensors of more than 2**31 bytes, where memory allows.
+        devices: `cpu` and `cuda`; by default the CPU, and the GPU if one is available and the library has CUDA sources.
+        seed: the seed of the random inputs.
+        quick: fewer cases, and only runtimes that compile nothing: seconds instead of minutes.
+        large: also tensors of more than 2**31 bytes, if memory allows.
         sanitize: sanitizers to build the native code with: `address`, `undefined`, `thread`.
-        progress: is informed of how far the check is.
+        progress: receives the progress of the check.
 
     Returns:
         The report; `report.passed` says whether every cell passed.
@@ -116,7 +116,7 @@ def _cells(
     library: Library, ops: Sequence[str], runtimes: Sequence[str], devices: Sequence[str]
 ) -> list[tuple[str, str, str]]:
     if not (library.root / "op.py").is_file():
-        msg = f"the library {library.namespace!r} is in no op.py: a check opens it in processes of its own, from a file"
+        msg = f"the library {library.namespace!r} is in no op.py: a check opens it from a file, in separate processes"
         raise SpecError(msg)
     if not library.ops:
         msg = f"library {library.namespace!r} describes no operators: decorate a function in op.py with @library.op"
@@ -130,14 +130,14 @@ def _cells(
 def _python(
     cells: list[tuple[str, str, str]], sanitize: tuple[str, ...]
 ) -> contextlib.AbstractContextManager[tuple[str, ...]]:
-    """What starts the processes of the cells: PyTorch is imported once for all of them, beside the build."""
+    """The command that starts the processes of the cells: PyTorch is imported once for all, during the build."""
     if sanitize or any(device != "cpu" for _, _, device in cells):
         return contextlib.nullcontext(PLAIN)  # neither a sanitizer nor CUDA survives a fork
     return fork_server(PRELOADED)
 
 
 def _build(library: Library, sanitize: tuple[str, ...]) -> Path | None:
-    """Build the library, instrumented if asked; None where it has no native source."""
+    """Build the library, instrumented if requested; None if it has no native source."""
     library.schemas()  # first, to report an annotation that makes no schema before anything is built
     if not library.sources:
         return None
@@ -146,8 +146,8 @@ def _build(library: Library, sanitize: tuple[str, ...]) -> Path | None:
     if sanitize:
         plan = sanitizers.instrumented(plan, sanitize)
     if any(op.gradient is not None for op in library.ops.values()):
-        # Here, and not in processes that run under a sanitizer, which the compiler would run under too. Where it cannot
-        # be built, those say so.
+        # Here, and not in processes that run under a sanitizer, because the compiler would run under it too. If it
+        # cannot be built, those processes report it.
         with contextlib.suppress(BridgeError):
             build_bridge()
     return build_plan(plan, cache=cache, progress=Progress(library.namespace)).path
@@ -163,7 +163,7 @@ def _run(
     watcher: Watcher,
     python: Sequence[str],
 ) -> list[Cell]:
-    """Run the cells, several processes side by side, and give them in the order asked for."""
+    """Run the cells in parallel processes, and return them in the requested order."""
     watcher.start(cells)
     left_out: list[Cell] = []
     lanes: dict[tuple[str, str, str], list[list[str]]] = {}
@@ -199,16 +199,16 @@ def _run(
 
 
 def _without(work: str, cell: Cell) -> Cell:
-    """`cell`, without the name of a folder that is gone when somebody reads it, and that differs each time."""
+    """`cell`, without the name of the temporary folder, which differs each time and is removed after the check."""
 
     def cut(text: str) -> str:
         return text.replace(f"{work}/", "")
 
-    def told(failure: Failure) -> Failure:
+    def cleaned(failure: Failure) -> Failure:
         texts = (failure.repro, failure.got, failure.expected, failure.detail)
         return Failure(failure.kind, failure.case, *map(cut, texts))
 
-    return replace(cell, failures=tuple(map(told, cell.failures)))
+    return replace(cell, failures=tuple(map(cleaned, cell.failures)))
 
 
 def _not_run(runtime: str, options: Options, sanitize: tuple[str, ...]) -> str:

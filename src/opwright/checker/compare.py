@@ -1,4 +1,4 @@
-"""What a wrong result means, given what its case varies."""
+"""Compares results with the expected ones, and names the kind of a fault by what its case varies."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _BAD = (Family.BAD_RANK, Family.BAD_SIZE, Family.BAD_DEVICE)
 
 
 def judge(op: Op, case: Case, wanted: Expected, results: list[Any]) -> Failure | None:
-    """What is wrong with the `results` of calling `op` with `case`; None where they are as `wanted`."""
+    """The fault in the `results` of calling `op` with `case`; None if they are as `wanted`."""
     if wanted.refusal:
         return Failure(
             Kind.BAD_INPUT,
             case.name,
             call_code(op, case),
             got=", ".join(described(result) for result in results),
-            expected=f"an error, as the reference gives: {wanted.refusal}",
+            expected=f"an error, as from the reference: {wanted.refusal}",
         )
     found = wanted.difference(results, op.tolerance)
     if found is None:
@@ -51,11 +51,11 @@ def judge(op: Op, case: Case, wanted: Expected, results: list[Any]) -> Failure |
 
 
 def _kind(case: Case, found: Difference) -> Kind:
-    """What a difference means, given what the case varies."""
+    """The kind of fault that a difference indicates, given what the case varies."""
     if found.sort == "type" and case.family not in _BAD:
         return Kind.RESULT_TYPE
     if case.family is Family.DTYPE and case.claimed:
-        return Kind.WRONG_RESULT  # the kernel knows the dtype: it computes wrongly with it
+        return Kind.WRONG_RESULT  # the kernel reads the dtype correctly, but computes wrongly with it
     if found.sort == "tail" and case.family in (Family.SAMPLE, Family.SIZE):
         return Kind.TAIL
     return _KINDS[case.family]

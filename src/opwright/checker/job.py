@@ -1,4 +1,4 @@
-"""What a check asks of a process of its own: the cells to run, and how. Imports no torch."""
+"""What a check requests from a process: the cells to run, and their options. Imports no torch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """What the user of a check asked for.
+    """What the user of a check requested.
 
     Attributes:
-        seed: what random inputs are made from.
+        seed: the seed of random inputs.
         quick: fewer variations, and only the runtimes that compile nothing.
-        large: also tensors of more than 2**31 bytes, where memory allows.
+        large: also tensors of more than 2**31 bytes, if memory allows.
         alone: PyTorch's operators use no threads of their own.
     """
 
@@ -29,16 +29,16 @@ class Options:
 
 @dataclass(frozen=True)
 class Job:
-    """What one process has to do.
+    """The work of one process.
 
     Attributes:
         namespace: the library's namespace.
         path: the op.py.
-        shared_object: the library as it was built; None where it has no native source.
+        shared_object: the library's shared object; None if it has no native source.
         cells: the cells to run, as [op, runtime, device].
-        options: what the user asked for.
+        options: what the user requested.
         work: a folder for files.
-        skip: for each cell, by its index, the steps of which a process died.
+        skip: for each cell, by its index, the steps that ended a process.
         step_limit_s: a step that takes longer is a hang, and ends the process.
     """
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a kind of fault says to the author of an operator.
+    """What a report tells the author of an operator about a kind of fault.
 
     Attributes:
         title: the fault in a few words.
-        cause: what most likely brings it about.
+        cause: its most likely cause.
         fix: what to do.
     """
 
@@ -77,27 +77,27 @@ _DIAGNOSES = {
     ),
     Kind.SIGNATURE: Diagnosis(
         "schema and C++ signature differ",
-        "the kernel's parameters or results are not those that the reference's annotations say",
-        "change the kernel's signature, or the annotations in op.py, until both say the same",
+        "the kernel's parameters or results differ from the reference's annotations",
+        "change the kernel's signature, or the annotations in op.py, until they agree",
     ),
     Kind.BRIDGE: Diagnosis(
         "opwright's C++ autograd bridge does not build",
-        "the compiler or PyTorch's headers reject a source of opwright's own; the library is not at fault",
+        "the compiler or PyTorch's headers reject one of opwright's own sources; the library is not at fault",
         "read the compiler's message; try another compiler or PyTorch release (`opwright doctor` shows both)",
     ),
     Kind.LOAD: Diagnosis(
         "the library does not load",
-        "a namespace is taken, a library that it needs is missing, or a registration was refused",
+        "a namespace is taken, a library that it needs is missing, or a registration failed",
         "follow the causes in the message",
     ),
     Kind.REFERENCE: Diagnosis(
         "the description itself is wrong",
-        "the reference, the oracle or the samples in op.py raise, or give what no operator can give",
+        "the reference, the oracle or the samples in op.py raise, or return what no operator can return",
         "run the repro, and fix op.py: it is the specification that everything is compared with",
     ),
     Kind.CRASH: Diagnosis(
         "the process dies",
-        "the kernel reads or writes memory that is not the tensor's: sizes, strides, rank or dtype are not checked",
+        "the kernel reads or writes memory outside the tensor: sizes, strides, rank or dtype are not checked",
         "check the arguments before memory is touched (opwright/check.h); --sanitize address names the line",
     ),
     Kind.HANG: Diagnosis(
@@ -107,7 +107,7 @@ _DIAGNOSES = {
     ),
     Kind.RAISES: Diagnosis(
         "the operator rejects its own sample",
-        "the kernel raises where the reference gives a result",
+        "the kernel raises where the reference returns a result",
         "accept what the samples claim, or remove the sample if it is not meant to work",
     ),
     Kind.WRONG_RESULT: Diagnosis(
@@ -123,7 +123,7 @@ _DIAGNOSES = {
     Kind.RESULT_TYPE: Diagnosis(
         "the result's shape or dtype differs from the reference's",
         "the kernel and the reference choose the output's shape or dtype by different rules",
-        "allocate with the shape and dtype that the reference gives",
+        "allocate with the shape and dtype of the reference's result",
     ),
     Kind.STRIDES: Diagnosis(
         "strides are ignored",
@@ -133,12 +133,12 @@ _DIAGNOSES = {
     Kind.OFFSET: Diagnosis(
         "the storage offset is ignored",
         "the kernel reads from the start of the storage instead of the start of the tensor",
-        "use x.const_data_ptr<T>(), which has the offset in it",
+        "use x.const_data_ptr<T>(), which includes the offset",
     ),
     Kind.SIZE: Diagnosis(
         "wrong at another size",
-        "a size is written into the kernel, kept from an earlier call, or taken from the wrong dimension",
-        "take every size from the tensors of this very call",
+        "a size is hard-coded in the kernel, kept from an earlier call, or taken from the wrong dimension",
+        "take every size from the tensors of the same call",
     ),
     Kind.TAIL: Diagnosis(
         "wrong at the tail of a vector loop",
@@ -163,20 +163,20 @@ _DIAGNOSES = {
     Kind.FREED: Diagnosis(
         "the result shows memory that was freed",
         "the result is a view (from_blob) of a buffer that the kernel released when it returned",
-        "give from_blob a deleter that owns the buffer, or copy into a fresh tensor",
+        "pass from_blob a deleter that owns the buffer, or copy into a fresh tensor",
     ),
     Kind.WRITES_INPUT: Diagnosis(
-        "an input is changed, and the schema does not say so",
+        "an input is changed, and the schema does not declare it",
         "the kernel writes to an argument in place",
         'write to a copy, or declare it: @library.op(mutates=("x",))',
     ),
     Kind.ALIAS: Diagnosis(
-        "a result shares memory with an input, and the schema does not say so",
+        "a result shares memory with an input, and the schema does not declare it",
         "the kernel returns its argument, or a view of it",
-        "return a copy: torch.compile and autograd take results for fresh memory",
+        "return a copy: torch.compile and autograd assume that results are fresh memory",
     ),
     Kind.STATE: Diagnosis(
-        "a call changes what another one gives",
+        "a call changes the result of another one",
         "the kernel keeps something between calls: a static buffer, a counter, a cache without a key",
         "keep nothing, or make the key complete; results must own their memory",
     ),
@@ -201,29 +201,29 @@ _DIAGNOSES = {
         "check every argument before memory is touched: opwright/check.h",
     ),
     Kind.FAKE_SHAPE: Diagnosis(
-        "the fake kernel gives another shape",
+        "the fake kernel returns another shape",
         "@op.fake and the kernel compute the result's sizes by different rules",
         "remove the hand-written fake (the reference then serves), or fix its sizes",
     ),
     Kind.FAKE_DTYPE: Diagnosis(
-        "the fake kernel gives another dtype or device",
+        "the fake kernel returns another dtype or device",
         "@op.fake and the kernel choose the result's dtype by different rules",
         "remove the hand-written fake (the reference then serves), or fix its dtype",
     ),
     Kind.FAKE_STRIDES: Diagnosis(
-        "the fake kernel gives other strides",
-        "the result does not lie in memory as the reference's does: torch.compile reads it by the fake's strides",
+        "the fake kernel returns other strides",
+        "the result's strides are not the reference's: torch.compile reads it with those of the fake kernel",
         "end the reference with .contiguous() if the kernel's result is row-major, or allocate with empty_like",
     ),
     Kind.FAKE_RAISES: Diagnosis(
         "the fake kernel raises",
-        "the reference looks at numbers in the tensors, which fake tensors do not have",
-        "write @op.fake: a function that makes empty results of the right shape and dtype",
+        "the reference reads numbers from the tensors, which fake tensors do not have",
+        "write @op.fake: a function that returns empty results of the right shape and dtype",
     ),
     Kind.MISSING_GRADIENT: Diagnosis(
         "there is no gradient where the reference has one",
-        "the operator, or an input of it, is declared as not differentiable, or its backward gives nothing for it",
-        "leave differentiable= out to have the gradient derived, or give every wanted gradient in the backward",
+        "the operator, or an input of it, is declared as not differentiable, or its backward returns nothing for it",
+        "leave differentiable= out to have the gradient derived, or return every wanted gradient from the backward",
     ),
     Kind.WRONG_GRADIENT: Diagnosis(
         "a gradient is wrong",
@@ -237,27 +237,27 @@ _DIAGNOSES = {
     ),
     Kind.UNDEFINED_GRADIENT: Diagnosis(
         "a result without an incoming gradient is not handled",
-        "the backward assumes every incoming gradient; autograd gives none for a result that is not used",
+        "the backward assumes every incoming gradient; autograd passes none for a result that is not used",
         "treat an absent gradient (std::nullopt) as zero",
     ),
     Kind.OPCHECK: Diagnosis(
         "torch.library.opcheck fails",
-        "the registration breaks a rule of PyTorch's own",
+        "the registration violates a rule of PyTorch",
         "read its message below",
     ),
     Kind.NOT_IN_GRAPH: Diagnosis(
         "the graph does not contain the operator",
-        "it was decomposed or computed away while the graph was made",
-        "give the operator a kernel of its own for this device",
+        "it was decomposed or optimized away when the graph was made",
+        "register a kernel of the operator for this device",
     ),
     Kind.RUNTIME: Diagnosis(
         "the runtime does not accept the operator",
         "the step that is shown failed",
-        "read the message; docs/runtimes.md says what this runtime needs",
+        "read the message; docs/runtimes.md lists what this runtime requires",
     ),
     Kind.SANITIZER: Diagnosis(
         "a sanitizer reports an error",
-        "the native code breaks a rule of the language, in the line that is shown",
+        "the native code violates a rule of the language, in the line that is shown",
         "fix that line",
     ),
 }

@@ -1,4 +1,4 @@
-"""Runs cells in processes of their own, and starts another one where a process died."""
+"""Runs cells in separate processes, and starts another process after a crash."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from opwright.checker.job import Job
     from opwright.checker.watcher import Watcher
 
-# A cell in which a process died so often is given up.
+# A cell with this many crashes is given up.
 _MOST_CRASHES = 6
-# The process itself ends when a step takes too long. This is for what it leaves behind.
+# The process itself ends when a step takes too long. This is for processes that it leaves behind.
 _LONGEST_S = 3600.0
-# What its watchdog (faulthandler) prints then.
+# What its watchdog (faulthandler) prints in that case.
 _TOO_LONG = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 
 @dataclass
 class _Progress:
-    """How far the cells of a job are."""
+    """The progress of the cells of a job."""
 
     cells: list[Cell] = field(default_factory=list)
     crashes: list[Failure] = field(default_factory=list)
@@ -43,14 +43,14 @@ class _Progress:
 def run_job(
     job: Job, name: str, environment: Mapping[str, str], watcher: Watcher, python: Sequence[str] = PLAIN
 ) -> list[Cell]:
-    """Run every cell of `job`; a process that dies costs the step that it died of.
+    """Run every cell of `job`; a crash of a process costs only the step that caused it.
 
     Args:
         job: what to run.
         name: a name for its file.
-        environment: variables set on top of this process's own.
-        watcher: is informed of how far it is.
-        python: the words of a command line that run a module: `python -m`, or those of a fork server.
+        environment: variables to set in addition to this process's own.
+        watcher: receives its progress.
+        python: the first words of a command line that runs a module: `python -m`, or those of a fork server.
 
     Raises:
         LoadError: the library could not be opened in the process.
@@ -82,7 +82,7 @@ def _run_once(
         if kind == "begin":
             printed.clear()
             progress.step = event
-            if not progress.crashes:  # else it is begun already
+            if not progress.crashes:  # otherwise it has begun already
                 watcher.begin(event["op"], event["runtime"], event["device"])
         elif kind == "step":
             progress.step = event
@@ -98,7 +98,7 @@ def _run_once(
 
 
 def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
-    """Keep a cell that is done, with the crashes that it cost before."""
+    """Store a finished cell, with its earlier crashes."""
     if progress.crashes:
         known = {failure.kind for failure in progress.crashes}
         others = tuple(failure for failure in cell.failures if failure.kind not in known)
@@ -111,7 +111,7 @@ def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
 def _after_death(
     job: Job, exit_code: int, output: str, watcher: Watcher, progress: _Progress, *, timed_out: bool
 ) -> None:
-    """Write down of what the process died; the next one leaves that step out."""
+    """Record the step that ended the process; the next process skips it."""
     op, runtime, device = job.cells[len(progress.cells)]
     step = progress.step.get("step", "")
     limit_s = _LONGEST_S if timed_out else job.step_limit_s if _TOO_LONG.search(output) else None
@@ -119,7 +119,7 @@ def _after_death(
     if failure.kind not in {earlier.kind for earlier in progress.crashes}:
         progress.crashes.append(failure)
     progress.skip.append(step)
-    reported = failure.kind is Kind.SANITIZER  # each further call would say the same again
+    reported = failure.kind is Kind.SANITIZER  # each further call would report the same again
     if reported or len(progress.skip) >= _MOST_CRASHES or not step:
         crashes = len(progress.skip)
         given_up = f"given up after {crashes} crash{'es' * (crashes > 1)}"
@@ -129,9 +129,9 @@ def _after_death(
 
 
 def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: float | None) -> Failure:
-    """The fault of a step that the process did not outlive; `limit_s` is the limit that it ran into."""
+    """The fault of a step that ended the process; `limit_s` is the limit that it exceeded."""
     headline, report = report_in(output)
-    # What is killed from outside says nothing of the step.
+    # A kill from outside does not indicate a fault of the step.
     meant = Kind.CRASH.value if exit_code == -signal.SIGKILL else step.get("crash", Kind.CRASH.value)
     kind = Kind.SANITIZER if headline else Kind.HANG if limit_s else Kind(meant)
     ended = f"no end after {limit_s:g} s" if limit_s else f"the process {_ending(exit_code)}"
@@ -149,7 +149,7 @@ def _ending(exit_code: int) -> str:
     if exit_code >= 0:
         return f"ended with exit code {exit_code}"
     if exit_code == -signal.SIGKILL:
-        return "was ended by SIGKILL: not by itself; the system does that where memory is short"
+        return "was ended by SIGKILL: from outside, as the system does when memory is short"
     try:
         return f"was ended by {signal.Signals(-exit_code).name}"
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a cell writes down while it runs, such that a crash is known by what went before."""
+"""Records the events of a cell while it runs, so that the last event identifies the cause of a crash."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from opwright.checker.verdict import Cell, Failure, Status
 
 Emit = Callable[[dict[str, Any]], None]
 
-# Starts the lines that are events; all others are what kernels and libraries print.
+# The prefix of lines that are events; kernels and libraries print the others.
 MARK = "\x1e"
 
 
 class Recorder:
-    """Collects the outcome of one cell, and says at each step what is about to happen.
+    """Collects the outcome of one cell, and announces each step.
 
     Args:
         op: the operator, as `namespace::name`.
         runtime: the runtime's name.
         device: `cpu` or `cuda`.
-        emit: takes events.
-        skip: the steps at which an earlier process died; these are not done again.
+        emit: receives events.
+        skip: the steps that ended an earlier process; they are not repeated.
     """
 
     def __init__(self, op: str, runtime: str, device: str, emit: Emit, skip: frozenset[str] = frozenset()) -> None:
@@ -38,12 +38,12 @@ class Recorder:
         self._notes: list[str] = []
 
     def begin(self, step: str, repro: str = "", crash: Kind = Kind.CRASH) -> bool:
-        """Say what is about to be done; False where a process died of it before, and it must not be done again.
+        """Announce a step; False if it ended an earlier process, and must not be repeated.
 
         Args:
-            step: the step in words, one of its kind in the cell: the name of a case, and what is done with it.
+            step: the step in words, unique in the cell: the name of a case, and what is done with it.
             repro: lines of Python that reproduce it.
-            crash: what it would mean if the process died of it.
+            crash: the kind of fault if the step ends the process.
         """
         if self.died_of(step):
             return False
@@ -51,11 +51,11 @@ class Recorder:
         return True
 
     def died_of(self, step: str) -> bool:
-        """Whether a process died of that step before."""
+        """Whether that step ended an earlier process."""
         return step in self._skip
 
     def ok(self, count: int = 1) -> None:
-        """Count cases that gave what was expected."""
+        """Count cases that returned what was expected."""
         self._cases += count
 
     def rejected(self, count: int = 1) -> None:
@@ -64,12 +64,12 @@ class Recorder:
         self._rejected += count
 
     def note(self, text: str) -> None:
-        """Keep something that a reader of a passed cell should know."""
+        """Record a note for the reader of a passed cell."""
         if text not in self._notes:
             self._notes.append(text)
 
     def fail(self, failure: Failure) -> None:
-        """Write down a fault; of each kind the first is kept, which comes from the plainest case."""
+        """Record a fault; the first of each kind is kept, which comes from the simplest case."""
         self._failures.setdefault(failure.kind.value, failure)
 
     @property
@@ -96,16 +96,16 @@ class Recorder:
 
 
 def written(event: dict[str, Any]) -> str:
-    """An event as a line of its own, whatever was printed before it."""
+    """An event as a separate line, whatever was printed before it."""
     return f"\n{MARK}{json.dumps(event)}\n"
 
 
 def read(line: str) -> dict[str, Any] | None:
-    """The event in a line; None where it is something that a kernel printed."""
+    """The event in a line; None if the line is other output."""
     if not line.startswith(MARK):
         return None
     try:
         event: dict[str, Any] = json.loads(line[len(MARK) :])
-    except json.JSONDecodeError:  # cut short by the end of the process, or by what another thread printed
+    except json.JSONDecodeError:  # truncated by the end of the process, or by the output of another thread
         return None
     return event

@@ -1,4 +1,4 @@
-"""The eleven runtimes in one table: what a check knows of each before it runs it. Imports no torch."""
+"""The eleven runtimes in one table: what a check knows about each before it runs it. Imports no torch."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RuntimeRow:
-    """What a check knows of a runtime before it runs it.
+    """What a check knows about a runtime before it runs it.
 
     Attributes:
         name: its name in reports; its module in `checker/runtimes/` has underscores in place of hyphens.
-        lane: one process runs the runtimes of a lane one after the other; lanes run side by side.
+        lane: one process runs the runtimes of a lane one after the other; lanes run in parallel.
         step_limit_s: how long one step may take, in seconds; a longer one is a hang.
-        quick: whether it compiles nothing, and so ends in seconds.
-        sanitizable: whether everything that it runs is in the instrumented process itself.
+        quick: whether it compiles nothing, and so finishes in seconds.
+        sanitizable: whether it runs everything in the instrumented process itself.
     """
 
     name: str
@@ -38,7 +38,7 @@ RUNTIMES = (
     RuntimeRow("host-aoti", "ahead of time", 900),
 )
 RUNTIME_NAMES = tuple(row.name for row in RUNTIMES)
-# The slowest first: it decides when the check is done.
+# The slowest first, because it determines when the check finishes.
 LANES = ("ahead of time", "compiled", "in Python")
 
 
@@ -46,7 +46,7 @@ def runtime_row(name: str) -> RuntimeRow:
     """The row of the runtime of that name.
 
     Raises:
-        KeyError: there is no such runtime.
+        KeyError: no runtime has that name.
     """
     return _BY_NAME[name]
 

@@ -1,4 +1,4 @@
-"""Builds a library with sanitizers, and reads what they say."""
+"""Builds a library with sanitizers, and parses their reports."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _HEADLINES = (
     re.compile(r"^.*(?:ERROR|WARNING): (?:Address|Thread|Leak)Sanitizer: .*$", re.MULTILINE),
     re.compile(r"^.*: runtime error: .*$", re.MULTILINE),
 )
-_LONGEST = 40  # lines of a report that are kept
+_LONGEST = 40  # lines to keep of a report
 
 
 def checked(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of sanitizers, each known, and all of them possible together.
+    """Check the names of sanitizers: each must be known, and all must work together.
 
     Raises:
         ToolchainError: one is unknown, or two exclude each other.
@@ -40,7 +40,7 @@ def checked(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def instrumented(plan: Plan, names: tuple[str, ...]) -> Plan:
-    """`plan`, with its C++ sources built for the sanitizers `names`."""
+    """`plan`, with its C++ sources built with the sanitizers `names`."""
     flag = f"-fsanitize={','.join(names)}"
     return replace(
         plan,
@@ -50,26 +50,26 @@ def instrumented(plan: Plan, names: tuple[str, ...]) -> Plan:
 
 
 def environment(names: tuple[str, ...]) -> dict[str, str]:
-    """The variables with which a process can open a library that is built so.
+    """The environment variables that a process needs to open such a library.
 
     Raises:
-        ToolchainError: the compiler brings no runtime library for a sanitizer.
+        ToolchainError: the compiler has no runtime library for a sanitizer.
     """
     preloaded = " ".join(_runtime_library(name) for name in names)
     return {
         "LD_PRELOAD": preloaded,
-        # Python and PyTorch leave much to the end of the process; leaks are looked for in another way.
+        # Python and PyTorch leave much memory to the end of the process; another step looks for leaks.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
-        # PyTorch is not instrumented: what it does is left out. How its own threads wait for each other cannot be seen
-        # and would look like a race, so it is given none (see `Options.alone`). Callers in several threads are seen.
+        # PyTorch is not instrumented, so it is ignored. The synchronization of its own threads is invisible and would
+        # look like a race, so it gets none (see `Options.alone`). Callers in several threads are visible.
         "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:halt_on_error=1:report_signal_unsafe=0",
         **({"OMP_NUM_THREADS": "1"} if "thread" in names else {}),
     }
 
 
 def report_in(output: str) -> tuple[str, str]:
-    """(headline, report) of what a sanitizer printed; both are empty where it printed nothing."""
+    """The headline and the text of a sanitizer's report; both are empty if it printed none."""
     for headline in _HEADLINES:
         if found := headline.search(output):
             lines = output[found.start() :].splitlines()[:_LONGEST]

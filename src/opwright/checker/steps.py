@@ -1,4 +1,4 @@
-"""The steps of a cell: each is announced, done, and what came of it is written down."""
+"""The steps of a cell: announces each, performs it, and records its outcome."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST_LINES = 12
-# What PyTorch says of its own limits, and the way around them.
+# PyTorch's messages about its own limits, and workarounds.
 _ADVICE = {
     "serialized argument type as_": "AOTInductor writes the default of a torch.dtype, torch.layout or "
-    "torch.memory_format argument as a number, and then refuses it: give the argument no default, or None for one",
+    "torch.memory_format argument as a number, and then rejects it: give it no default, or None as its default",
 }
 _LONGEST_LINE = 400
-# How PyTorch says that a fake kernel asked for a number in a tensor.
+# PyTorch's message for a fake kernel that reads a number from a tensor.
 _DATA_DEPENDENT = re.compile(r"DataDependent|data-dependent")
 _SCRIPTED = "The following operation failed in the TorchScript interpreter."
 _RAISED = re.compile(r"^(?:\w+Error: )*(\w+Error: .*)$", flags=re.MULTILINE)
 
 
 class Steps:
-    """Does the steps of one cell.
+    """Performs the steps of one cell.
 
     Args:
         subject: the operator.
-        recorder: what the cell writes down.
+        recorder: records their outcomes.
     """
 
     def __init__(self, subject: Subject, recorder: Recorder) -> None:
@@ -45,16 +45,16 @@ class Steps:
         self.recorder = recorder
 
     def do(self, step: str, repro: str, action: Callable[[], T], case: Case | None = None) -> T | None:
-        """Do `action`; an exception is a fault.
+        """Perform `action`; an exception is a fault.
 
         Args:
-            step: the step in words, one of its kind in the cell.
+            step: the step in words, unique in the cell.
             repro: lines of Python that reproduce it.
-            action: what is done.
-            case: the call that it makes; what raises in eager mode too is not a fault of the runtime.
+            action: the function to call.
+            case: the call that it makes; if that raises in eager mode too, it is not a fault of the runtime.
 
         Returns:
-            What `action` gave; None where it raised, or where a process died of it before.
+            The result of `action`; None if it raised, or if it ended an earlier process.
         """
         if not self.recorder.begin(step, repro):
             return None
@@ -65,12 +65,12 @@ class Steps:
             return None
 
     def judge(self, step: str, repro: str, case: Case, action: Callable[[], list[Any]]) -> bool:
-        """Do `action` as `do` does, which gives an outcome of `case`; whether it is right."""
+        """Perform `action` as `do` does, and judge the outcome of `case` that it returns; whether it is correct."""
         outcome = self.do(step, repro, action, case)
         return outcome is not None and self.judged(step, repro, case, outcome)
 
     def judged(self, step: str, repro: str, case: Case, outcome: list[Any]) -> bool:
-        """Write down whether `outcome` is right for `case`, and say it."""
+        """Record whether `outcome` is correct for `case`, and return it."""
         failure = self.subject.judge(case, outcome)
         if failure is None:
             self.recorder.ok()
@@ -79,7 +79,7 @@ class Steps:
         return False
 
     def fail(self, step: str, repro: str, error: BaseException, kind: Kind = Kind.RUNTIME) -> None:
-        """Write down that a step raised."""
+        """Record that a step raised."""
         self.recorder.fail(
             Failure(
                 kind,
@@ -103,16 +103,16 @@ class Steps:
 
 
 def detail(text: str) -> str:
-    """The first lines of what was said, without those that are of no use to an operator's author; and what helps."""
-    told = [line for line in text.strip().splitlines() if line.strip() and "TORCHDYNAMO_VERBOSE" not in line]
-    advice = [said for sign, said in _ADVICE.items() if sign in text]
-    return "\n".join([*map(_trimmed, told[:_MOST_LINES]), *advice])
+    """The first lines of a message, without those that do not help an operator's author, and a workaround."""
+    lines = [line for line in text.strip().splitlines() if line.strip() and "TORCHDYNAMO_VERBOSE" not in line]
+    advice = [workaround for sign, workaround in _ADVICE.items() if sign in text]
+    return "\n".join([*map(_trimmed, lines[:_MOST_LINES]), *advice])
 
 
 def _headline(error: BaseException) -> str:
-    """What went wrong in one line: in TorchScript the last one of those that begin with an error's name."""
-    told = _RAISED.findall(str(error)) if _SCRIPTED in str(error) else []
-    return told[-1] if told else first_line(error)
+    """An error in one line: in TorchScript the last of those that begin with an error's name."""
+    raised = _RAISED.findall(str(error)) if _SCRIPTED in str(error) else []
+    return raised[-1] if raised else first_line(error)
 
 
 def _trimmed(line: str) -> str:

@@ -1,4 +1,4 @@
-"""The operator under check: how it is called, with what, and whether an answer is right."""
+"""The operator under check: its calls, and whether their results are correct."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Subject:
     """One operator on one device.
 
     Attributes:
-        op: the operator as it is described.
+        op: the description of the operator.
         library: its library.
-        path: the shared object; None where the library has no native source.
+        path: the shared object; None if the library has no native source.
         device: `cpu` or `cuda`.
-        options: what the user asked for.
+        options: what the user requested.
         work: a folder for files.
     """
 
@@ -48,59 +48,59 @@ class Subject:
 
     @functools.cached_property
     def overload(self) -> Any:
-        """The operator as PyTorch has it."""
+        """PyTorch's overload of the operator."""
         return getattr(getattr(torch.ops, self.library.namespace), self.op.name).default
 
     @functools.cached_property
     def samples(self) -> list[Case]:
-        """The author's own calls, which have to work."""
+        """The author's own calls, which must work."""
         return samples(self.op, self.device, self.options.seed)
 
     @functools.cached_property
     def claimed(self) -> list[Case]:
-        """The author's own calls, with every dtype that they claim."""
+        """The author's own calls, in every dtype that they claim."""
         return [*self.samples, *(case for case in self.varied if case.claimed)]
 
     @functools.cached_property
     def varied(self) -> list[Case]:
-        """Variations of the samples, which have to be right or to be refused."""
+        """Variations of the samples, which must be correct or rejected."""
         return varied(self.op, self.samples, self.device, self.options)
 
     def large(self) -> tuple[Case | None, str]:
-        """A call with more than 2**31 bytes, to be let go soon; else why there is none. Both are empty unless asked."""
+        """A call with more than 2**31 bytes, to be freed soon, or why there is none; both empty unless requested."""
         if not self.options.large:
             return None, ""
         return large_case(self.op, self.samples, self.device, self.options.seed)
 
     def call(self, arguments: dict[str, Any]) -> list[Any]:
-        """Call the operator. What it returns, in order, and then what it says that it writes to."""
+        """Call the operator; returns its results in order, and then the arguments that it declares to mutate."""
         positional, keywords = self.op.spread(arguments)
         return self.outcome(self.overload(*positional, **keywords), arguments)
 
     def outcome(self, results: Any, arguments: dict[str, Any]) -> list[Any]:
-        """The results of a call in one list, with the arguments that the operator writes to after them."""
+        """The results of a call in one list, followed by the arguments that the operator mutates."""
         return expected.call_results(self.op, results, arguments)
 
     def expected(self, case: Case) -> Expected:
-        """What the case should give: results and how far from them is right, or a refusal."""
+        """The expected results of the case with their tolerance, or the expected error."""
         if case.name not in self._expected:
             self._expected[case.name] = expected.expected_results(self.op, case.fresh)
         return self._expected[case.name]
 
     def forget(self, case: Case) -> None:
-        """Let go of what the case should give."""
+        """Free the expected results of the case."""
         self._expected.pop(case.name, None)
 
     def judge(self, case: Case, results: list[Any]) -> Failure | None:
-        """What is wrong with `results`, which a runtime gave for `case`; None where they are right."""
+        """The fault in `results`, which a runtime returned for `case`; None if they are correct."""
         return judge(self.op, case, self.expected(case), results)
 
     def code(self, case: Case) -> str:
-        """Lines of Python that make the call of `case`."""
+        """Lines of Python that call the operator with `case`."""
         return call_code(self.op, case)
 
     def floating(self, case: Case) -> list[str]:
-        """The arguments of `case` that autograd could follow: floating ones, in a call with a floating result."""
+        """The arguments of `case` that autograd can track: floating ones, in a call with a floating result."""
         expected = self.expected(case)
         if expected.refusal or not any(map(Tensor.is_floating_point, derive.tensors(list(expected.own)))):
             return []

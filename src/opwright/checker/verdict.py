@@ -1,4 +1,4 @@
-"""What a check finds: failures, cells of the matrix, and the report that holds them."""
+"""The result of a check: failures, cells of the matrix, and the report that contains them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 @dataclass(frozen=True)
 class Failure:
-    """One fault, as its author needs to see it.
+    """One fault, with what its author needs to fix it.
 
     Attributes:
-        kind: what sort of fault it is; its diagnosis holds the likely cause and the fix.
+        kind: the kind of fault; its diagnosis contains the likely cause and the fix.
         case: the case in words: `x transposed, float32 (16, 33)`.
-        repro: lines of Python that reproduce the call; empty where there was none.
-        got: what came out.
-        expected: what was expected.
-        detail: what else is known: a sanitizer's report, a compiler's message.
+        repro: lines of Python that reproduce the call; empty if there was none.
+        got: the actual result.
+        expected: the expected result.
+        detail: further information: a sanitizer's report, a compiler's message.
     """
 
     kind: Kind
@@ -33,7 +33,7 @@ class Failure:
     detail: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The failure as JSON holds it, with its diagnosis."""
+        """The failure in JSON, with its diagnosis."""
         return {**dataclasses.asdict(self), "kind": self.kind.value, **dataclasses.asdict(self.kind.diagnosis)}
 
     @classmethod
@@ -51,11 +51,11 @@ class Cell:
         op: the operator, as `namespace::name`.
         runtime: one of the eleven.
         device: `cpu` or `cuda`.
-        status: what became of it; only `failed` makes the check fail.
-        reason: why it does not apply or was not run, or what a reader should know of a pass; may be empty.
-        cases: how many cases gave what was expected.
+        status: its outcome; only `failed` makes the check fail.
+        reason: why it does not apply or was not run, or notes on a pass; may be empty.
+        cases: how many cases returned what was expected.
         rejected: how many of them were varied inputs that the operator rejected with an error, which is allowed.
-        failures: the faults, the most telling one first; at most one of a kind.
+        failures: the faults, the most informative one first; at most one of a kind.
         seconds: how long it took.
     """
 
@@ -70,7 +70,7 @@ class Cell:
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """The cell as JSON holds it."""
+        """The cell in JSON."""
         return {**dataclasses.asdict(self), "failures": [failure.to_json() for failure in self.failures]}
 
     @classmethod
@@ -88,11 +88,11 @@ class Report:
         path: the folder of its op.py.
         pytorch: PyTorch's version.
         machine: the machine in a few words.
-        seed: what the random inputs were made from.
+        seed: the seed of the random inputs.
         sanitize: the sanitizers that the native code was built with; empty for none.
         cells: the matrix, by operator and then by runtime.
         failures: faults of the library as a whole, which leave no cell to run: it does not build, or does not load.
-        seconds: how long everything took, the build included.
+        seconds: how long everything took, including the build.
     """
 
     namespace: str
@@ -107,12 +107,12 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether something ran, and nothing failed."""
+        """Whether at least one cell ran, and nothing failed."""
         return self.ran and not self.failures and all(cell.status != "failed" for cell in self.cells)
 
     @property
     def ran(self) -> bool:
-        """Whether any cell was run: what does not apply, or was left out, says nothing."""
+        """Whether any cell was run: without one, a check proves nothing."""
         return any(cell.status in {"passed", "failed"} for cell in self.cells)
 
     @property

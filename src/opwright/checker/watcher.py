@@ -1,4 +1,4 @@
-"""Who is informed of how far a check is."""
+"""The interface that receives the progress of a check."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Watcher(Protocol):
-    """Is informed of how far the cells are."""
+    """Receives the progress of the cells."""
 
     def start(self, cells: Sequence[tuple[str, str, str]]) -> None:
-        """These are the cells: the operator, the runtime and the device of each."""
+        """The cells are known: the operator, the runtime and the device of each."""
 
     def begin(self, op: str, runtime: str, device: str) -> None:
         """A cell begins."""

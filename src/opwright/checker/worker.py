@@ -1,7 +1,7 @@
 """The process in which cells run: a crash here costs one step, not the check.
 
-Started by `checker.check` as `python -m opwright.checker.worker JOB`, where JOB is a JSON file. What it finds goes to
-standard output, a line for each event; everything else that is printed is the operators' own.
+`checker.check` starts it as `python -m opwright.checker.worker JOB`, where JOB is a JSON file. It writes each event to
+standard output as one line; operators print all other lines.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opwright.checker.runtimes.runtime import Runtime
 
 
-_LONGEST_OUTPUT = 4000  # characters of what a compiler printed
+_LONGEST_OUTPUT = 4000  # characters of a compiler's output
 
 
 def runtime_module(name: str) -> Runtime:
@@ -39,13 +39,13 @@ def runtime_module(name: str) -> Runtime:
 
 def main() -> None:
     """Run the cells of a job."""
-    # Events keep standard output to themselves; whatever an operator prints goes where errors go.
+    # Standard output is only for events; an operator's output goes to standard error.
     events = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     job = Job.read(Path(sys.argv[1]))
 
     def emit(event: dict[str, Any]) -> None:
-        # Of a thread of its own: native code that never comes back does not stop it. It says where Python stands.
+        # In a separate thread, which native code that never returns does not stop. It prints Python's position.
         faulthandler.dump_traceback_later(job.step_limit_s, exit=True)
         events.write(written(event))
         events.flush()
@@ -55,7 +55,7 @@ def main() -> None:
         library = library_at(job.path)
         if library.namespace != job.namespace:
             msg = f"{job.path} describes the library {library.namespace!r}, and {job.namespace!r} is to be checked"
-            raise SpecError(msg)  # noqa: TRY301  told like all that can be wrong here
+            raise SpecError(msg)  # noqa: TRY301  reported like all errors here
         open_library(library, built=built)
     except OpwrightError as error:
         emit({"event": "unopened", "message": str(error)})
@@ -63,22 +63,22 @@ def main() -> None:
     except Exception as error:
         emit({"event": "unopened", "message": f"{first_line(error)}\n{traceback.format_exc(limit=-4)}"})
         return
-    _leave_modules_alone()
+    _freeze_modules()
     subjects: dict[tuple[str, str], Subject] = {}
     for number, (op, runtime, device) in enumerate(job.cells):
         if (op, device) not in subjects:
             subjects[op, device] = Subject(library.ops[op], built, device, job.options, Path(job.work))
         run_cell(subjects[op, device], runtime, frozenset(job.skip.get(str(number), ())), emit)
-    _leave_modules_alone()
+    _freeze_modules()
 
 
-def _leave_modules_alone() -> None:
-    """Collecting garbage takes a tenth of a second, and ending half of one, where all of PyTorch is looked through."""
+def _freeze_modules() -> None:
+    """Freeze PyTorch's objects: otherwise a garbage collection takes a tenth of a second, and the exit half of one."""
     gc.freeze()
 
 
 def run_cell(subject: Subject, name: str, skip: frozenset[str], emit: Emit) -> None:
-    """Run the runtime `name` on `subject`, without the steps in `skip`; what comes of it goes to `emit`."""
+    """Run the runtime `name` on `subject`, without the steps in `skip`, and send its events to `emit`."""
     recorder = Recorder(subject.op.qualified_name, name, subject.device, emit, skip)
     emit({"event": "begin", "op": subject.op.qualified_name, "runtime": name, "device": subject.device})
     try:

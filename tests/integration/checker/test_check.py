@@ -78,7 +78,7 @@ def test_references_alone_are_green_wherever_python_runs_and_the_hosts_say_what_
         for runtime, cell in cells.items():
             if runtime.startswith("host"):
                 assert cell.status == "not applicable"
-                needed = f"a native kernel: python_only::{op} exists in Python alone; name sources=[...] in op.py"
+                needed = f"a native kernel: python_only::{op} exists only in Python; name sources=[...] in op.py"
                 assert cell.reason.startswith(needed)
             elif runtime == "vmap" and op == "joined":
                 assert cell.status == "not applicable"

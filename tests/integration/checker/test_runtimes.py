@@ -202,13 +202,13 @@ def test_pytorchs_own_limits_come_with_a_way_around_them(wrong: Loaded, tmp_path
     failure = Checked(wrong, "rounded", "aoti", tmp_path).failure
     assert (failure.kind, failure.case) == (Kind.RUNTIME, "the package loaded")
     assert "serialized argument type as_scalar_type for argument 1 but got as_int" in failure.got
-    assert failure.detail.endswith("refuses it: give the argument no default, or None for one")
+    assert failure.detail.endswith("rejects it: give it no default, or None as its default")
 
 
 def test_sizes_that_an_exported_program_fixes_are_told_and_are_no_fault(wrong: Loaded, tmp_path: Path) -> None:
     cell = Checked(wrong, "of_one_size", "export", tmp_path).cell
     assert cell.status == "passed"
-    assert cell.reason == "the exported program takes no other sizes: Guard failed: x.size()[0] == 4"
+    assert cell.reason == "the exported program accepts no other sizes: Guard failed: x.size()[0] == 4"
 
 
 @pytest.mark.parametrize("runtime", ["host-linked", "host-script", "host-aoti"])
@@ -218,7 +218,7 @@ def test_an_operator_without_a_native_kernel_is_told_what_it_needs_without_pytho
     checked = Checked(wrong, "rounded", runtime, tmp_path)
     assert checked.steps == []
     assert checked.why_not == (
-        "a native kernel: fails_in_a_runtime::rounded exists in Python alone; "
+        "a native kernel: fails_in_a_runtime::rounded exists only in Python; "
         "implement rounded in OPWRIGHT_IMPL(fails_in_a_runtime, CPU, m)"
     )
 
@@ -226,7 +226,7 @@ def test_an_operator_without_a_native_kernel_is_told_what_it_needs_without_pytho
 def test_a_library_without_sources_is_told_what_it_needs_without_python(tmp_path: Path) -> None:
     loaded = opwright.open(_python_only(tmp_path, "without_sources"))
     assert Checked(loaded, "doubled", "host-script", tmp_path).why_not == (
-        "a native kernel: without_sources::doubled exists in Python alone; "
+        "a native kernel: without_sources::doubled exists only in Python; "
         "name sources=[...] in op.py and implement doubled there"
     )
 
@@ -253,7 +253,7 @@ def test_python_in_a_process_without_python_is_told(
 
     monkeypatch.setattr(probe_process, "run_probe", with_python)
     failure = Checked(right, "product", "host-script", tmp_path).failure
-    assert (failure.kind, failure.got) == (Kind.RUNTIME, "a piece of Python is in the process")
+    assert (failure.kind, failure.got) == (Kind.RUNTIME, "Python is loaded in the process")
     assert failure.expected == "a process without Python: link nothing that needs it"
 
 

@@ -73,7 +73,7 @@ def test_an_unknown_name_is_told_with_those_that_are_known(
 
 
 def test_a_library_that_is_in_no_file_cannot_be_checked() -> None:
-    with pytest.raises(SpecError, match=r"'nowhere' is in no op\.py: a check opens it in processes of its own"):
+    with pytest.raises(SpecError, match=r"'nowhere' is in no op\.py: a check opens it from a file"):
         opwright.check(opwright.Library("nowhere"))
 
 

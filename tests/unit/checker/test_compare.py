@@ -85,7 +85,7 @@ def test_what_the_reference_refuses_has_to_be_refused(scaled: Subject) -> None:
     assert failure.kind is Kind.BAD_INPUT
     assert failure.got == "float32 (4, 5)"
     assert failure.expected == (
-        "an error, as the reference gives: ValueError: x has to be a vector, and has 2 dimensions"
+        "an error, as from the reference: ValueError: x has to be a vector, and has 2 dimensions"
     )
 
 

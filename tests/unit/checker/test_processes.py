@@ -235,6 +235,6 @@ torch.library.register_vmap = refuse
 def test_what_was_killed_from_outside_says_nothing_of_its_step() -> None:
     killed = _failure({"step": "sample 1", "crash": "freed-memory"}, -9, "", None)
     assert killed.kind is Kind.CRASH
-    assert killed.got == "the process was ended by SIGKILL: not by itself; the system does that where memory is short"
+    assert killed.got == "the process was ended by SIGKILL: from outside, as the system does when memory is short"
     assert _failure({"step": "sample 1", "crash": "freed-memory"}, -11, "", None).kind is Kind.FREED
     assert _failure({}, -11, "", None).case == "before the first case"

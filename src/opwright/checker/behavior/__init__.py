@@ -1,1 +1,1 @@
-"""How an operator behaves beyond the numbers of one call: memory, threads, repetition, its fake kernel."""
+"""Checks an operator's behavior beyond the numbers of one call: memory, threads, repetition, its fake kernel."""

@@ -1,4 +1,4 @@
-"""Callers in several threads, each of whom does the same over and over while the others do."""
+"""Runs callers concurrently, each repeatedly in a separate thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# A process may wait for a busy machine this many times as long as it works.
+# On a busy machine, a process may wait this many times as long as it works.
 _BUSY = 10
 
 
@@ -21,20 +21,20 @@ def run_concurrently(
     most_s: float,
     prepare: Callable[[], object] = lambda: None,
 ) -> str | None:
-    """Let each caller go on in a thread of its own until one has something to say.
+    """Call each caller repeatedly in a separate thread until one reports a fault.
 
-    Time is counted as this process works it: what else keeps the machine busy takes none away, up to a tenfold.
+    Limits are in processor time of this process, so that other load does not shorten a run, up to tenfold wall time.
 
     Args:
-        callers: what each thread calls again and again; it returns what is wrong, or None.
-        times: how often each is called at least. Who is done first goes on until the last one is: on a busy machine
-            they could else come one after the other.
-        least_s: seconds that they go on for in any case.
-        most_s: seconds after which they end in any case, each when it comes back.
+        callers: what each thread calls repeatedly; it returns a fault, or None.
+        times: the least number of calls of each. The first to finish continue until the last one has: on a busy machine
+            they could otherwise run one after the other.
+        least_s: the least number of seconds to run.
+        most_s: the number of seconds after which no caller is called again.
         prepare: called once in each thread before any of them starts, in one thread at a time.
 
     Returns:
-        What the first one had to say; None where nobody had.
+        The first fault; None if there was none.
     """
     found: list[str] = []
     done = [0] * len(callers)
@@ -43,7 +43,7 @@ def run_concurrently(
     started, worked = time.monotonic(), time.process_time()
 
     def seconds() -> float:
-        # A caller who waits for something, and works at nothing, comes to an end too.
+        # A caller that only waits must end too.
         return max(time.process_time() - worked, (time.monotonic() - started) / _BUSY)
 
     def go_on(at: int) -> None:

@@ -1,4 +1,4 @@
-"""The fake kernel beside the real one: the same shapes, dtypes, devices and strides, and no memory in common."""
+"""Compares the fake kernel with the real one: shapes, dtypes, devices and strides, and no shared memory."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from opwright.checker.cases.case import Case
     from opwright.checker.steps import Steps
 
-# The fake kernel sees no numbers: special ones are like all others to it. What is refused is eager mode's to check.
+# The fake kernel sees no numbers, so special ones do not matter. Eager mode checks rejections.
 _FAMILIES = {Family.DTYPE, Family.STRIDES, Family.OFFSET, Family.SIZE, Family.EMPTY, Family.TAIL}
 
 
 def check_fake(steps: Steps) -> None:
-    """Compare the fake kernel's results with the real ones, for all samples and for what eager mode accepts beside."""
+    """Compare the fake kernel's results with the real ones, for all samples and what else eager mode accepts."""
     subject, recorder = steps.subject, steps.recorder
     for case in subject.samples:
         _check(steps, case)
@@ -37,7 +37,7 @@ def check_fake(steps: Steps) -> None:
 
 
 def _check(steps: Steps, case: Case) -> bool:
-    """Compare one case; False where it told all that there is to tell."""
+    """Compare one case; False if further cases would add nothing."""
     subject, recorder = steps.subject, steps.recorder
     call = repro.instead(subject, case, _written)
     step = f"{case.name}, real and fake"
@@ -56,7 +56,7 @@ def _check(steps: Steps, case: Case) -> bool:
             fake = subject.call(arguments)
     except Exception as error:
         if subject.expected(case).refusal:
-            return True  # the reference refuses too: that the kernel does not is for eager mode to tell
+            return True  # the reference rejects it too; eager mode reports that the kernel does not
         steps.fail(step, call, error, Kind.FAKE_RAISES)
         return False
     found = _difference(real, fake, arguments, written=len(subject.op.mutates))
@@ -71,7 +71,7 @@ def _check(steps: Steps, case: Case) -> bool:
 def _difference(
     real: list[Any], fake: list[Any], arguments: dict[str, Any], written: int
 ) -> tuple[Kind, str, str] | None:
-    """How the fake results differ from the real ones: (kind, got, expected); None where they do not."""
+    """How the fake results differ from the real ones: (kind, got, expected); None if they do not."""
     pairs = itertools.zip_longest(pytree.tree_leaves(real), pytree.tree_leaves(fake))
     for at, (own, other) in enumerate(pairs):
         found = _leaf_difference(own, other)
@@ -88,14 +88,14 @@ def _difference(
 
 def _leaf_difference(real: Any, fake: Any) -> tuple[Kind, str, str] | None:
     if not isinstance(real, Tensor) or not isinstance(fake, Tensor):
-        # Of a number a fake kernel knows the type; None is what is not there in both.
+        # A fake kernel knows only the type of a number; None is missing in both.
         same = type(real) is type(fake) and not isinstance(real, Tensor)
         return None if same else (Kind.FAKE_SHAPE, described(fake), described(real))
     if fake.shape != real.shape:
         return Kind.FAKE_SHAPE, described(fake), described(real)
     if fake.dtype != real.dtype or fake.device != real.device:
         return Kind.FAKE_DTYPE, described(fake), described(real)
-    # Nothing is read by the stride of a dimension without a second element.
+    # The stride of a dimension without a second element is never used.
     own, other = (
         [stride for stride, size in zip(one.stride(), real.shape, strict=True) if size > 1] if real.numel() else []
         for one in (real, fake)

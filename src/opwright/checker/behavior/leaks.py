@@ -1,4 +1,4 @@
-"""Memory in use over many calls."""
+"""Checks the memory in use over many calls."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 _SECONDS = 1.0
 _LEAK_CALLS = 400
-_LEAK_BYTES = 16  # a call; less is the interpreter's own noise
+_LEAK_BYTES = 16  # for each call; less is noise of the interpreter
 
 
 def check_memory_growth(subject: Subject, recorder: Recorder) -> None:
-    """Memory in use does not grow with the number of calls."""
+    """Check that memory in use does not grow with the number of calls."""
     if recorder.failed:
         return
     if bytes_in_use() is None:
-        recorder.note("growth of memory was not looked at: this C library does not say what is in use")
+        recorder.note("memory growth was not checked: this C library does not report the memory in use")
         return
     case = subject.samples[0]
     code = subject.code(case)

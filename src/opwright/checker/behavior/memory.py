@@ -1,4 +1,4 @@
-"""What a result's memory is: its own, an argument's, or nobody's any more; and how much is in use."""
+"""Finds whether a result owns its memory, shares an argument's, or shows freed memory; and how much is in use."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from opwright.spec import derive
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# How often the allocator is asked: it may have other memory of that size to give first.
+# The number of allocations: the allocator may return other memory of that size first.
 _TRIES = 16
 _MORE_TRIES = 1024
 _MOST_BYTES = 2**23
-# The sizes of the pieces that glibc gives are this many bytes apart.
+# The sizes of glibc's chunks are this many bytes apart.
 _GRAIN = 16
 
-# Typed here, not where it is asked: that takes memory, and perhaps the very memory that is looked for.
+# Typed here, not at the call: that allocates memory, perhaps the very memory to find.
 _libc = ctypes.CDLL(None)
 _libc.malloc.restype = ctypes.c_void_p
 _libc.malloc.argtypes = [ctypes.c_size_t]
@@ -29,7 +29,7 @@ _libc.free.argtypes = [ctypes.c_void_p]
 
 
 def address_range(tensor: Tensor) -> range:
-    """The addresses of the elements of `tensor`, and of what lies between them."""
+    """The addresses of the elements of `tensor`, and of the memory between them."""
     if tensor.numel() == 0 or tensor.device.type == "meta":
         return range(0)
     span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
@@ -37,18 +37,18 @@ def address_range(tensor: Tensor) -> range:
 
 
 def overlap(one: range, other: range) -> bool:
-    """Whether two ranges of addresses have one in common."""
+    """Whether two ranges of addresses overlap."""
     return one.start < other.stop and other.start < one.stop
 
 
 def shares_memory(results: Sequence[Any], arguments: Any) -> bool:
-    """Whether a tensor among `results` lies in the memory of one among `arguments`."""
+    """Whether a tensor among `results` shares memory with one among `arguments`."""
     taken = [address_range(tensor) for tensor in derive.tensors(arguments)]
     return any(overlap(address_range(result), span) for result in derive.tensors(list(results)) for span in taken)
 
 
 def is_freed(results: Sequence[Any]) -> bool:
-    """Whether the allocator hands out memory that a tensor among `results` still shows."""
+    """Whether the allocator returns memory that a tensor among `results` still uses."""
     for result in derive.tensors(list(results)):
         span = address_range(result)
         if len(span) and result.device.type == "cpu" and _is_handed_out(span):
@@ -58,11 +58,11 @@ def is_freed(results: Sequence[Any]) -> bool:
 
 def _is_handed_out(span: range) -> bool:
     count = len(span)
-    # A few first, which take no memory but what is asked for: a larger request, even that of a growing list, lets the
-    # allocator join small free pieces to others, and the one looked for is then far down its lists. It may lie among
-    # those of the next size: where 16 bytes would be left over, glibc gives the piece whole.
+    # A few first, without any other allocation: after a larger request, even that of a growing list, the allocator
+    # joins small free chunks to others, and the one to find is then far down its lists. It may be among those of the
+    # next size: if 16 bytes would be left over, glibc returns the whole chunk.
     given = [(_libc.malloc(size), size) for size in (count, count + _GRAIN) for _ in range(_TRIES)]
-    # Smaller pieces too: something else may sit in a part of it by now.
+    # Smaller chunks too: a part of it may be in use already.
     given += [
         (_libc.malloc(size), size)
         for size in (count, count // 2, count // 8)
@@ -76,7 +76,7 @@ def _is_handed_out(span: range) -> bool:
 
 
 def same_bytes(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors hold the same bytes in all of their storage; NaN is the same as itself."""
+    """Whether two tensors contain the same bytes in all of their storage; NaN equals itself."""
     if one.device.type == "meta":
         return True
     mine, its = one.untyped_storage(), other.untyped_storage()
@@ -85,7 +85,7 @@ def same_bytes(one: Tensor, other: Tensor) -> bool:
 
 
 class _MallocInfo(ctypes.Structure):
-    """What glibc's mallinfo2 gives (malloc.h)."""
+    """The result of glibc's mallinfo2 (malloc.h)."""
 
     _fields_ = [
         (name, ctypes.c_size_t)
@@ -107,7 +107,7 @@ class _MallocInfo(ctypes.Structure):
 
 
 def bytes_in_use() -> int | None:
-    """The bytes that this process has from malloc and has not given back; None where glibc cannot say."""
+    """The bytes that this process has allocated with malloc and not freed; None if glibc does not report them."""
     gc.collect()
     try:
         ask = ctypes.CDLL(None).mallinfo2

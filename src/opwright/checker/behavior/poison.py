@@ -1,4 +1,4 @@
-"""Fills fresh memory with values that show, so that an element which nobody wrote is seen."""
+"""Fills fresh memory with conspicuous values, so that an element that was never written is visible."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def poisoned(*, on: bool = True) -> Iterator[None]:
-    """Within it, every fresh tensor, also one that native code makes, is filled with NaN or the largest integer."""
-    # A module whose class has the setting for a property, which a type checker cannot see.
+    """Fill every fresh tensor, also those of native code, with NaN or the largest integer while this is active."""
+    # A module whose class has the setting as a property, which a type checker cannot see.
     settings: Any = torch.utils.deterministic
     mode = torch.get_deterministic_debug_mode()
     fill = settings.fill_uninitialized_memory
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # operators that are not deterministic warn, and are not meant
-        # Not torch.use_deterministic_algorithms: that imports the compiler, to set it too, and takes most of a second.
+        warnings.simplefilter("ignore")  # operators that are not deterministic would warn
+        # Not torch.use_deterministic_algorithms, which takes most of a second: it imports the compiler, to set it too.
         torch.set_deterministic_debug_mode("warn" if on else "default")
         settings.fill_uninitialized_memory = on
         try:

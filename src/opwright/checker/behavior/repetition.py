@@ -1,4 +1,4 @@
-"""The same call twice: it gives the same again, and leaves earlier results as they were."""
+"""Checks that a repeated call returns the same results, and does not change earlier ones."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _SAME = "the same as the first time"
 
 
 def check_repetition(subject: Subject, recorder: Recorder) -> None:
-    """The same call gives the same again, and a later call leaves earlier results as they were."""
+    """Check that a repeated call returns the same results, and that a later call does not change earlier ones."""
     for case in subject.samples:
         code = subject.code(case)
         if not recorder.begin(f"{case.name}: called again", code):
             continue
-        subject.expected(case)  # now: a reference that changes would later give what the operator gives
+        subject.expected(case)  # now: a reference that changes would later return the operator's results
         with poisoned():
             try:
                 first = subject.call(case.fresh())

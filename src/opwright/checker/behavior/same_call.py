@@ -1,4 +1,4 @@
-"""Compares what the same call gives at different times, in different threads."""
+"""Compares the results of the same call at different times, in different threads."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 def changed_answer(subject: Subject, case: Case, results: list[Any], before: list[Any]) -> str | None:
-    """How `results` of `case` differ from those of the same call before; None where both are the same or right.
+    """How `results` of `case` differ from those of the same call before; None if both are the same or correct.
 
     The same call may round differently: with another number of threads inside, which a BLAS may choose anew in each
-    thread, or with atomic additions in another order. So bits are not compared: the oracle says how far off is right.
+    thread, or with atomic additions in another order. So bits are not compared: the oracle determines the tolerance.
     """
     found = difference(results, before)
     if found is None or subject.judge(case, results) is not None:
         return found
-    # An operator that exists in Python alone is its own reference: one that changes does not say what is right.
+    # An operator that exists only in Python is its own reference: if that changes, it does not define what is correct.
     again = expected_results(subject.op, case.fresh)
     return None if difference(list(again.own), list(subject.expected(case).own)) is None else found
 
 
 def difference(results: list[Any], before: list[Any]) -> str | None:
-    """How `results` differ from what they were by more than rounding; None where they do not."""
+    """How `results` differ from earlier ones by more than rounding; None if they do not."""
     for result, earlier in zip(pytree.tree_leaves(results), pytree.tree_leaves(before), strict=True):
         if earlier is None and result is not None:
             return f"{described(result)} instead of None"
@@ -42,16 +42,16 @@ def difference(results: list[Any], before: list[Any]) -> str | None:
 
 
 def same_numbers(result: Any, earlier: Any) -> bool:
-    """Whether a result still holds the very numbers that it held."""
+    """Whether a result still contains the same numbers as before."""
     if not isinstance(result, Tensor):
         return bool(result == earlier)
     if torch.equal(result, earlier):
-        return True  # that calls no NaN equal
+        return True  # which is never true for NaN
     return bool(((result == earlier) | (result.isnan() & earlier.isnan())).all())
 
 
 def shifted(arguments: dict[str, Any], by: int) -> dict[str, Any]:
-    """The same call with its floating numbers in other places."""
+    """The same call with its floating-point numbers rotated."""
 
     def shift(tensor: Tensor) -> Tensor:
         return tensor.flatten().roll(by).view(tensor.shape) if tensor.is_floating_point() else tensor
@@ -61,6 +61,6 @@ def shifted(arguments: dict[str, Any], by: int) -> dict[str, Any]:
 
 
 def copies(results: list[Any]) -> list[Any]:
-    """The results of a call in memory of their own."""
+    """Copies of the results of a call."""
     made: list[Any] = pytree.tree_map_only(Tensor, Tensor.clone, results)
     return made

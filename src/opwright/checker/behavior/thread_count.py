@@ -1,4 +1,4 @@
-"""How many threads PyTorch's operators use."""
+"""Sets the number of threads of PyTorch's operators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Within it, PyTorch's operators use `count` threads."""
+    """Let PyTorch's operators use `count` threads while this is active."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -1,4 +1,4 @@
-"""Calls from several threads, and with several threads inside."""
+"""Checks calls from several threads, and with several threads inside."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
 
 _CALLERS = 4
-# Of threads that are started anew: the system may have some of a group wait for each other all the time.
+# The groups of new threads: the system may let those of one group always wait for each other.
 _GROUPS = 3
 _GROUP_SECONDS = 0.4
 _LEAST_GROUP_SECONDS = 0.1
@@ -37,7 +37,7 @@ _REPEATED = 20
 
 
 def check_threads(subject: Subject, recorder: Recorder) -> None:
-    """The same from one thread and from many, and with any number of threads inside."""
+    """Check that results are the same from one thread and from many, and with any number of threads inside."""
     if recorder.failed:
         return
     cases = [case for case in (subject.samples[0], _widest(subject, recorder)) if case is not None]
@@ -46,13 +46,13 @@ def check_threads(subject: Subject, recorder: Recorder) -> None:
         if inside and recorder.begin(f"{case.name}: with 1 thread and with several", subject.code(case)):
             _check_thread_counts(subject, recorder, case)
         if recorder.begin(f"{case.name}: from {_CALLERS} threads at once", subject.code(case)):
-            # One thread in each of them: who waits for threads of his own is not inside, where others could meet him.
+            # One thread in each of them: a caller that waits for its own threads is not inside, where it could race.
             with threads(1):
                 _check_callers(subject, recorder, case)
 
 
 def _widest(subject: Subject, recorder: Recorder) -> Case | None:
-    """The variation with the most elements that is expected to work: work enough for several threads."""
+    """The variation with the most elements that is expected to work, to keep several threads busy."""
     if subject.options.quick:
         cases = subject.samples
     else:
@@ -76,17 +76,17 @@ def _check_thread_counts(subject: Subject, recorder: Recorder, case: Case) -> No
         if not found:
             recorder.ok()
             return
-        # Always wrong: the parts are put together wrongly. Sometimes wrong: they disturb each other.
+        # Always wrong: the parts are combined wrongly. Sometimes wrong: the threads race.
         always = len(found) == _REPEATED and len(set(found)) == 1
         kind = Kind.THREADS if always else Kind.RACE
         got = f"with {several} threads, {len(found)} of {_REPEATED} times: {found[0]}"
         lines = subject.code(case).splitlines()
         code = "\n".join([*lines[:-1], f"torch.set_num_threads({several})", lines[-1]])
-        recorder.fail(Failure(kind, case.name, code, got, "what one thread gives"))
+        recorder.fail(Failure(kind, case.name, code, got, "the result of one thread"))
 
 
 def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
-    """Each caller has numbers of its own: what they share would mix them up."""
+    """Check concurrent callers with different numbers, which shared state would mix up."""
     started = time.perf_counter()
     try:
         inputs = [shifted(case.fresh(), at) for at in range(_CALLERS)]
@@ -97,11 +97,11 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
     nbytes = sum(tensor.nbytes for tensor in pytree.tree_leaves((inputs[0], alone[0])) if isinstance(tensor, Tensor))
     calls = [Case(f"{case.name}, of caller {at}", case.family, given) for at, given in enumerate(inputs)]
     for call in calls:
-        subject.expected(call)  # here: an operator that exists in Python alone is its own reference, and may race too
+        subject.expected(call)  # here: an operator that exists only in Python is its own reference, and may race too
     in_a_row = max(1, min(_CALLS_IN_A_ROW, _BYTES_IN_A_ROW // max(nbytes, 1), int(_SECONDS_IN_A_ROW / once)))
 
     def several(at: int) -> str | None:
-        # One after the other, compared later: the more of its time a caller is inside, the more of them meet there.
+        # Several calls in a row, compared later: the more time callers spend inside, the more of them meet there.
         given = [pytree.tree_map_only(Tensor, Tensor.clone, inputs[at]) for _ in range(in_a_row)]
         try:
             results = [subject.call(arguments) for arguments in given]
@@ -112,7 +112,7 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
             return first_line(error)
 
     callers = [functools.partial(several, at) for at in range(_CALLERS)]
-    # A sanitizer sees two callers only while both are inside: it gets all the time.
+    # A sanitizer detects a race only while two callers are inside, so it gets the full time.
     least_s = _GROUP_SECONDS if subject.options.alone else _LEAST_GROUP_SECONDS
     groups = (
         run_concurrently(
@@ -120,7 +120,7 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
             times=-(-_CALLS_EACH // in_a_row),
             least_s=least_s,
             most_s=_GROUP_SECONDS,
-            # A new thread's first call of a BLAS takes the number of threads that is set in this very thread.
+            # The first BLAS call of a new thread uses the number of threads that is set in that thread.
             prepare=functools.partial(torch.set_num_threads, 1),
         )
         for _ in range(_GROUPS)
@@ -129,5 +129,5 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
     if found is None:
         recorder.ok()
     else:
-        code = f"# from {_CALLERS} threads at once, each with numbers of its own:\n{subject.code(case)}"
-        recorder.fail(Failure(Kind.RACE, case.name, code, found, "what the same call gives alone"))
+        code = f"# from {_CALLERS} threads at once, each with other numbers:\n{subject.code(case)}"
+        recorder.fail(Failure(Kind.RACE, case.name, code, found, "the result of the same call alone"))

@@ -1,1 +1,1 @@
-"""The calls that a check makes: the author's samples, and what is varied in them."""
+"""The calls that a check makes: the author's samples and their variations."""

@@ -1,4 +1,4 @@
-"""One call of an operator that a check makes, and what is expected of it."""
+"""One call of an operator that a check makes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Case:
     """One call.
 
     Attributes:
-        name: the case in words, one of its kind in a cell: `sample 1, x transposed`.
+        name: the case in words, unique in a cell: `sample 1, x transposed`.
         family: what it varies.
         arguments: every argument by its name.
-        claimed: whether the author claims that it works; other cases may be refused with an error.
+        claimed: whether the author claims that it works; other cases may be rejected with an error.
     """
 
     name: str
@@ -46,31 +46,31 @@ class Case:
     claimed: bool = False
 
     def fresh(self) -> dict[str, Any]:
-        """The arguments anew, in memory of their own, laid out as they were."""
-        anew: dict[str, Any] = pytree.tree_map_only(Tensor, copied, self.arguments)
-        return anew
+        """Copies of the arguments, with the same layouts."""
+        fresh: dict[str, Any] = pytree.tree_map_only(Tensor, copied, self.arguments)
+        return fresh
 
 
 def copied(tensor: Tensor) -> Tensor:
-    """A copy with the same sizes, strides and storage offset, in memory of its own."""
+    """A copy with the same sizes, strides and storage offset."""
     if tensor.device.type == "meta" or is_far(tensor):
         return tensor
     storage = tensor.untyped_storage()
     copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    # The whole storage: what lies between the elements is part of what a kernel must not touch.
+    # The whole storage, because a kernel must not touch the memory between the elements either.
     copy.set_(storage.clone(), tensor.storage_offset(), tensor.shape, tensor.stride())
     copy = copy.conj() if tensor.is_conj() else copy
     return torch._neg_view(copy) if tensor.is_neg() else copy  # noqa: SLF001  it has no public name
 
 
-# More than 32 bits count.
+# More than 32 bits can count.
 LARGE_BYTES = 2**31
 
 
 def is_far(tensor: Tensor) -> bool:
-    """Whether the elements of `tensor` lie farther apart than 32 bits count.
+    """Whether the elements of `tensor` are farther apart than 32 bits can count.
 
-    Such memory is taken lazily: a case touches a few pages of it. It is never copied.
+    Such memory is allocated lazily: a case touches a few pages of it. It is never copied.
     """
     size = tensor.untyped_storage().nbytes()
     return size > max(LARGE_BYTES, 2 * tensor.nbytes)

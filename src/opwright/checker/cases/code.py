@@ -1,4 +1,4 @@
-"""Calls as lines of Python that somebody can paste."""
+"""Writes calls as lines of Python, ready to paste."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def call_code(op: Op, case: Case) -> str:
 
 
 def value_code(value: Any) -> str:
-    """An expression that makes `value`, or for a larger tensor one of its dtype, sizes and strides."""
+    """An expression for `value`, or for a larger tensor an expression for one of the same dtype, sizes and strides."""
     if isinstance(value, Tensor):
         return _tensor_code(value)
     if isinstance(value, (list, tuple)):
@@ -72,18 +72,18 @@ def _drawn(memory: tuple[int, ...], tensor: Tensor, dtype: str, device: str) -> 
     """An expression for memory of random numbers, in the range of those of `tensor`."""
     seen = tensor.detach().flatten()[:_LOOKED_AT]
     if tensor.is_floating_point() or tensor.is_complex():
-        if tensor.is_floating_point() and tensor.element_size() == 1:  # PyTorch draws nothing in 8 bits
+        if tensor.is_floating_point() and tensor.element_size() == 1:  # PyTorch draws no 8-bit floats
             return f"torch.randn({memory}{device}){_unusual(tensor, seen, '', device)}.to({tensor.dtype})"
         return f"torch.randn({memory}{dtype}{device}){_unusual(tensor, seen, dtype, device)}"
     if tensor.dtype == torch.bool:
         return f"torch.randint(0, 2, {memory}{device}).bool()"
-    known = seen.to(torch.int64)  # min() knows no unsigned integers of several bytes
+    known = seen.to(torch.int64)  # min() does not support unsigned integers of several bytes
     low, high = (int(known.min()), int(known.max())) if known.numel() else (0, 0)
     return f"torch.randint({low}, {min(high + 1, torch.iinfo(torch.int64).max)}, {memory}{dtype}{device})"
 
 
 def _unusual(tensor: Tensor, seen: Tensor, dtype: str, device: str) -> str:
-    """A call that writes the first numbers of `tensor` which are no usual ones, each at its place in memory."""
+    """A call that writes the first special values of `tensor`, each to its place in memory."""
     wide = seen.to(torch.complex128 if seen.is_complex() else torch.float64)
     unusual = ~wide.isfinite()
     if not seen.is_complex():

@@ -9,7 +9,7 @@ import torch
 
 
 def bytes_free(device: str) -> int:
-    """The bytes that can still be taken on `device`; 0 where the system does not say."""
+    """The bytes that can still be allocated on `device`; 0 if the system does not report them."""
     if device == "cuda":
         return int(torch.cuda.mem_get_info()[0])
     try:

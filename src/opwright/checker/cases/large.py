@@ -1,4 +1,4 @@
-"""A call with a tensor of more than 2**31 bytes, where memory allows."""
+"""A call with a tensor of more than 2**31 bytes, if memory allows."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from opwright.spec import Make, derive
 if TYPE_CHECKING:
     from opwright.spec import Op
 
-# The arguments and the copy that is called with come once each; both results, and what lies between, take as much as
-# so many of the largest tensor.
+# The memory of both results and of intermediate tensors, in multiples of the largest tensor. The arguments, and their
+# copy for the call, are counted in addition.
 _FURTHER = 4
 _LARGEST_SIZE = 2 * LARGE_BYTES
 _GIB = 2**30
 
 
 def large_case(op: Op, given: list[Case], device: str, seed: int) -> tuple[Case | None, str]:
-    """A sample of `given` with one size grown until a tensor has more than 2**31 bytes.
+    """A sample of `given` with one size increased until a tensor has more than 2**31 bytes.
 
     Returns:
-        The case and an empty reason, or None and why there is none.
+        The case and an empty reason, or None and the reason.
     """
     left_out = "no call with more than 2^31 bytes was tried"
     if any(other.gradient is not None and other.gradient.op is op for other in op.library.ops.values()):
@@ -52,13 +52,13 @@ def large_case(op: Op, given: list[Case], device: str, seed: int) -> tuple[Case 
 
 
 def _shaped(op: Op, at: int, slot: SizeSlot, dtype: torch.dtype, size: int) -> dict[str, Any] | None:
-    """The arguments of a sample with another size, without numbers; None where its function does not take that."""
+    """The arguments of a sample with another size, without numbers; None if its function does not support that."""
     made = redrawn(op, Make(dtype=dtype, device="meta", **slot.resized(size)), at + 1)
     return made[at] if len(made) > at else None
 
 
 def _size_that_is_large(op: Op, at: int, slot: SizeSlot, dtype: torch.dtype) -> int | None:
-    """The smallest size with which a tensor of the sample has more than 2**31 bytes; None where none does."""
+    """The smallest size with which a tensor of the sample has more than 2**31 bytes; None if none does."""
 
     def is_large(size: int) -> bool:
         return any(tensor.nbytes > LARGE_BYTES for tensor in derive.tensors(_shaped(op, at, slot, dtype, size)))

@@ -1,4 +1,4 @@
-"""The same numbers, otherwise laid out in memory."""
+"""Copies of a tensor with other layouts in memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 _OFFSET = 3
 _IMAGE_BATCH = 4  # dimensions of (N, C, H, W)
-# More than 32 bits count, and the rows that are touched of it.
+# More than 32 bits can count, and the rows of it that are touched.
 _FAR_ELEMENTS = 2**31 + 64
 _FAR_ROWS = 512
 
 
 def layouts(tensor: Tensor) -> Iterator[tuple[str, Family, Tensor]]:
-    """Yields (name, family, tensor) for each layout that differs from a contiguous one."""
+    """Yield (name, family, tensor) for each layout that differs from a contiguous one."""
     if tensor.numel() == 0 or tensor.dim() == 0:
         return
     if tensor.dim() > 1:
@@ -35,9 +35,9 @@ def layouts(tensor: Tensor) -> Iterator[tuple[str, Family, Tensor]]:
 
 
 def far_apart(tensor: Tensor) -> Tensor | None:
-    """The same numbers, the rows of the first dimension more than 2**31 elements apart; None where that cannot be.
+    """The same numbers, with rows of the first dimension more than 2**31 elements apart; None if that is impossible.
 
-    The memory between them is never touched, and so never taken.
+    The memory between them is never touched, and so never allocated.
     """
     rows = tensor.shape[0] if tensor.dim() else 0
     if tensor.device.type != "cpu" or not 1 < rows <= _FAR_ROWS or tensor.numel() == 0:
@@ -48,19 +48,19 @@ def far_apart(tensor: Tensor) -> Tensor | None:
     size = (rows - 1) * step + row
     try:
         memory = mmap.mmap(-1, size * tensor.element_size(), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
-    except (OSError, ValueError, OverflowError):  # no address space: a container's limit
+    except (OSError, ValueError, OverflowError):  # no address space, as under a container's limit
         return None
     storage = torch.frombuffer(memory, dtype=torch.uint8).view(tensor.dtype)
     far = storage.as_strided(tensor.shape, (step, *dense.stride()[1:]))
     return far.copy_(tensor)
 
 
-# Not in Python's own module before 3.13; the value is the kernel's.
+# Python's own module lacks it before 3.13; the value is the kernel's.
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 
 def _filled(size: tuple[int, ...], like: Tensor) -> Tensor:
-    """Memory that shows when it is read: NaN, or the largest integer."""
+    """Memory that is conspicuous when it is read: NaN, or the largest integer."""
     if like.is_floating_point() or like.is_complex():
         return torch.full(size, float("nan"), dtype=like.dtype, device=like.device)
     value = True if like.dtype == torch.bool else torch.iinfo(like.dtype).max

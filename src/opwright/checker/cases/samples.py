@@ -17,7 +17,7 @@ def samples(op: Op, device: str, seed: int) -> list[Case]:
     """The author's own calls.
 
     Raises:
-        SpecError: there are none, or they do not fit the operator.
+        SpecError: there are none, or they do not match the operator.
     """
     cases = [
         Case(f"sample {number}", Family.SAMPLE, op.bind(sample), claimed=True)
@@ -35,7 +35,7 @@ def by_size(given: list[Case]) -> list[int]:
 
 
 def redrawn(op: Op, make: Make, count: int) -> list[dict[str, Any]]:
-    """The arguments of the first `count` samples, made with another `make`; fewer where they do not take it."""
+    """The arguments of the first `count` samples, made with another `make`; fewer if they do not support it."""
     made = []
     try:
         for sample in itertools.islice(op.draw(make), count):

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from opwright.spec import Op
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32)
-# Around the widths of vectors, and one that makes several threads worth their while.
+# Around the widths of vectors, and one that is large enough for several threads.
 _SIZES = (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 33)
 _QUICK_SIZES = (0, 1, 9, 17)
 _LARGE_SIZE = 4099
 _MOST_ELEMENTS = 2**21
-# Layouts, sizes and numbers are varied of the smallest samples: those of photographs would take minutes.
+# Only the smallest samples vary in layouts, sizes and numbers: photographs would take minutes.
 _VARIED_SAMPLES = 2
 _MOST_SIZES_VARIED = 4
 _OTHER_DTYPES = {True: torch.float64, False: torch.float32}
@@ -85,7 +85,7 @@ def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: O
 def _size_family(size: int) -> Family:
     if size == 0:
         return Family.EMPTY
-    # One or two elements fill no vector.
+    # One or two elements do not fill a vector.
     return Family.TAIL if 2 < size < _LARGE_SIZE else Family.SIZE
 
 
@@ -117,7 +117,7 @@ def _sprinkler(numbers: list[float]) -> Callable[[Tensor], Tensor]:
 def _far(case: Case, op: Op) -> Iterator[Case]:
     for path, tensor in _tensors(case.arguments):
         if path in op.mutates:
-            continue  # such memory is never copied: reference and operator would write to the same
+            continue  # such memory is never copied: the reference and the operator would write to the same
         if (far := far_apart(tensor)) is not None:
             yield _replaced(case, f"{path} with rows more than 2^31 elements apart", Family.FAR, path, far)
 
@@ -149,7 +149,7 @@ def _bad(case: Case) -> Iterator[Case]:
 
 
 def _tensors(arguments: dict[str, Any]) -> list[tuple[str, Tensor]]:
-    """The tensors of a call, each with how to speak of it: `x`, or `xs[0]`."""
+    """The tensors of a call, each with its name in messages: `x`, or `xs[0]`."""
     found = []
     for name, value in arguments.items():
         if isinstance(value, Tensor):

@@ -16,10 +16,10 @@ class SizeSlot:
     """A size in the samples that can be varied.
 
     Attributes:
-        name: it in words.
-        default: the size that the author gives.
-        key: what `Make` calls its kind: `sizes` or `literals`.
-        number: which one it is, for `Make`.
+        name: the size in words.
+        default: the author's size.
+        key: its kind for `Make`: `sizes` or `literals`.
+        number: its number for `Make`.
     """
 
     name: str
@@ -28,12 +28,12 @@ class SizeSlot:
     number: int
 
     def resized(self, size: int) -> dict[str, Any]:
-        """What `Make` has to be given to make that size."""
+        """The arguments of `Make` for that size."""
         return {self.key: {self.number: size}}
 
 
 def size_slots(op: Op, device: str, seed: int) -> list[SizeSlot]:
-    """The sizes that can be varied: those that were asked for; where there are none, those that were written down."""
+    """The sizes that can be varied: those that the samples request; if there are none, their literals."""
     probe = Make(seed=seed, device=device)
     for _ in op.draw(probe):
         pass

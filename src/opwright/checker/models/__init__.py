@@ -1,1 +1,1 @@
-"""The operator in models: their source, graphs, exported programs, packages, and the process without Python."""
+"""Models with the operator: their source, graphs, exported programs, packages, and the process without Python."""

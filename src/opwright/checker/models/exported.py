@@ -1,4 +1,4 @@
-"""Programs that `torch.export` made of samples, kept in files: the runtimes that need one share it."""
+"""Programs that `torch.export` made from samples, stored in files and shared by the runtimes that need them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opwright.checker.steps import Steps
     from opwright.checker.subject import Subject
 
-# What torch.export has no form for, in files.
+# What torch.export cannot store in files.
 _UNSAVED = re.compile(r"List\[(ScalarType|Device|Layout|MemoryFormat|Optional\[(?!Tensor).*\])\]")
 
 
@@ -30,9 +30,9 @@ class Exported:
     """A program, and the calls that it serves.
 
     Attributes:
-        program: what was exported; everything but the tensors of `case` is written into it.
-        case: what it was made of.
-        others: other calls that differ from it in the numbers and sizes of tensors alone.
+        program: the exported program; everything but the tensors of `case` is constant in it.
+        case: the call that it was made from.
+        others: other calls that differ from it only in the numbers and sizes of tensors.
     """
 
     program: torch.export.ExportedProgram
@@ -44,7 +44,7 @@ def why_not(subject: Subject) -> str:
     """Why the operator cannot be exported; empty if it can."""
     others = [result for result in subject.op.results if "Tensor" not in result]
     if others:
-        return f"an exported program gives back tensors alone, and the operator returns {', '.join(others)}"
+        return f"an exported program returns only tensors, and the operator returns {', '.join(others)}"
     for parameter in subject.op.parameters:
         given = any(case.arguments[parameter.name] is not None for case in subject.samples)
         if given and _UNSAVED.search(parameter.type):
@@ -58,7 +58,7 @@ def groups(subject: Subject) -> list[list[Case]]:
 
 
 def exported(steps: Steps, group: list[Case], number: int) -> Exported | None:
-    """The program of the group of that number, exported now or before; None where that fails."""
+    """The program of the group of that number, exported now or before; None if that fails."""
     subject, case = steps.subject, group[0]
     path = program_path(subject, number)
     if path.is_file():
@@ -73,12 +73,12 @@ def exported(steps: Steps, group: list[Case], number: int) -> Exported | None:
 
 
 def program_path(subject: Subject, number: int) -> Path:
-    """Where the program of the group of that number is kept."""
+    """The file of the program of the group of that number."""
     return subject.work / f"{subject.op.name}_exported_{number}.pt2"
 
 
 def served(steps: Steps, exported: Exported, runtime: str) -> list[Case]:
-    """The calls of `exported` whose sizes it takes: those that it guards against are noted."""
+    """The calls of `exported` whose sizes it accepts; those that a guard excludes are noted."""
     cases = [exported.case]
     module = exported.program.module()
     for case in exported.others:
@@ -88,9 +88,9 @@ def served(steps: Steps, exported: Exported, runtime: str) -> list[Case]:
             module(*derive.tensors(case.fresh()))
         except Exception as error:
             if guard := re.search(r"Guard failed: .*", str(error)):
-                steps.recorder.note(f"the exported program takes no other sizes: {guard[0]}")
+                steps.recorder.note(f"the exported program accepts no other sizes: {guard[0]}")
             elif case.claimed:
-                cases.append(case)  # it is meant to work: let the runtime tell
+                cases.append(case)  # it should work: the runtime reports it
             continue
         cases.append(case)
     return cases

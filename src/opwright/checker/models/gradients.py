@@ -1,4 +1,4 @@
-"""Gradients that a runtime computes, beside those of eager mode and of the oracle."""
+"""Compares the gradients of a runtime with those of eager mode and of the oracle."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def has_gradient(subject: Subject, case: Case) -> bool:
-    """Whether `case` has gradients: a floating argument that may have one, and a floating result."""
+    """Whether `case` has gradients: a differentiable floating-point argument, and a floating-point result."""
     return bool(set(subject.floating(case)) & set(subject.op.differentiable))
 
 
 def requiring_grad(subject: Subject, case: Case) -> dict[str, Any]:
-    """Fresh arguments of `case`, of which those that have a gradient require it."""
+    """Fresh arguments of `case`; those that have a gradient require it."""
     arguments = case.fresh()
     for name in subject.op.differentiable:
         for tensor in derive.tensors(arguments[name]):
@@ -43,11 +43,11 @@ def check_gradients(
     """Compute the gradients of `case` in a runtime, and compare them with those of eager mode.
 
     Args:
-        steps: of the cell.
+        steps: the steps of the cell.
         step: the step in words.
         repro: lines of Python that reproduce it.
-        case: what is called.
-        run: calls the operator in the runtime with arguments that require gradients, and gives the outcome.
+        case: the call.
+        run: calls the operator in the runtime with arguments that require gradients, and returns the outcome.
     """
     arguments = requiring_grad(steps.subject, case)
     found = steps.do(step, repro, lambda: gradients(run(arguments), tuple(arguments.values())), case)
@@ -56,7 +56,7 @@ def check_gradients(
 
 
 def judge_gradients(steps: Steps, step: str, repro: str, case: Case, found: list[Tensor | None]) -> bool:
-    """Write down whether gradients are those of eager mode, and say it."""
+    """Record whether gradients are those of eager mode, and return it."""
     arguments = requiring_grad(steps.subject, case)
     given = zip(source.tensor_names(arguments), derive.tensors(arguments), strict=True)
     names = [name for name, tensor in given if tensor.requires_grad]

@@ -1,4 +1,4 @@
-"""Graphs that PyTorch makes of models: which calls one graph serves, and whether it holds the operator."""
+"""Graphs that PyTorch makes from models: which calls one graph serves, and whether it contains the operator."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from opwright.checker.cases.case import Case
     from opwright.checker.subject import Subject
 
-# Of one element or none, sizes are written into graphs.
+# Sizes below this are constants in graphs.
 _FEWEST = 2
 _MOST_SIZES = 2
 
 
 def alike(cases: Sequence[Case]) -> list[list[Case]]:
-    """`cases` in groups of one graph each: they differ in the numbers and sizes of tensors alone."""
+    """`cases` in groups of one graph each, which differ only in the numbers and sizes of tensors."""
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(_key(case), []).append(case)
@@ -33,7 +33,7 @@ def alike(cases: Sequence[Case]) -> list[list[Case]]:
 
 
 def other_sizes(subject: Subject, case: Case) -> list[Case]:
-    """Variations of the samples in sizes alone, for which a graph that is made of `case` should serve."""
+    """Variations of the samples in size only, which a graph made from `case` should serve."""
     alike_but_for_sizes = [
         other
         for other in subject.varied
@@ -46,7 +46,7 @@ def other_sizes(subject: Subject, case: Case) -> list[Case]:
 
 
 def holds(subject: Subject, graph: GraphModule) -> bool:
-    """Whether a graph calls the operator, by itself or as one that writes to its arguments is called."""
+    """Whether a graph calls the operator, directly or in the form for operators that mutate arguments."""
     return any(
         subject.overload in (node.target, *pytree.tree_leaves((node.args, node.kwargs)))
         for module in graph.modules()
@@ -62,13 +62,13 @@ def records(subject: Subject, module: torch.jit.ScriptModule) -> bool:
 
 
 def _key(case: Case) -> str:
-    def told(leaf: Any) -> str:
+    def described(leaf: Any) -> str:
         if not isinstance(leaf, Tensor):
             return repr(leaf)
-        # Other strides are other arithmetic on addresses, which a graph may hold as it was.
+        # Other strides need other arithmetic on addresses, which may be constant in a graph.
         layout = "" if leaf.is_contiguous() else f" {tuple(leaf.shape)} {leaf.stride()}"
         ones = [size < _FEWEST for size in leaf.shape]
         return f"{leaf.dtype} {leaf.device} {ones}{layout}"
 
     leaves, shape = pytree.tree_flatten(case.arguments)
-    return f"{shape} {[told(leaf) for leaf in leaves]}"
+    return f"{shape} {[described(leaf) for leaf in leaves]}"

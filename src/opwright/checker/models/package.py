@@ -1,4 +1,4 @@
-"""The package that AOTInductor compiles of an exported program, for the runtimes that run it."""
+"""The package that AOTInductor compiles from an exported program, for the runtimes that run it."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def why_not(subject: Subject) -> str:
     try:
         find_cxx()
     except ToolchainError:
-        return "AOTInductor compiles C++, and there is no compiler: `opwright doctor` says how to get one"
+        return "AOTInductor compiles C++, and there is no compiler: `opwright doctor` shows how to get one"
     return ""
 
 
 def packaged(steps: Steps, runtime: str) -> tuple[Path, Exported, list[Case]] | None:
-    """The package of one group of samples, compiled now or before; what it was made of, and what it serves."""
+    """The package of one group of samples, compiled now or before; its program, and the calls that it serves."""
     subject = steps.subject
     number = _chosen(subject)
-    if number is None:  # only for the type checker: `why_not` has told it
+    if number is None:  # only for the type checker: `why_not` has reported it
         raise AssertionError
     groups = exported.groups(subject)
     if len(groups) > 1:
@@ -54,7 +54,7 @@ def packaged(steps: Steps, runtime: str) -> tuple[Path, Exported, list[Case]] | 
 
 
 def _chosen(subject: Subject) -> int | None:
-    """The number of the group of samples to package: the one that serves most calls; None where none can be."""
+    """The number of the group of samples to package, which serves the most calls; None if none can be packaged."""
     groups = exported.groups(subject)
     served = {
         number: len(group) + len(graphs.other_sizes(subject, group[0]))
@@ -66,7 +66,7 @@ def _chosen(subject: Subject) -> int | None:
 
 def _compile(program: Exported, path: Path) -> Path:
     part = path.with_suffix(".part.pt2")
-    # Precompiled headers take longer than one model gains by them.
+    # Precompiled headers take longer than they save for one model.
     settings = {"aot_inductor.precompile_headers": False}
     with torch.no_grad():
         torch._inductor.aoti_compile_and_package(program.program, package_path=str(part), inductor_configs=settings)

@@ -1,4 +1,4 @@
-"""What the three runtimes in a C++ process share: what they need, the process itself, and its answers."""
+"""Shared by the three runtimes in a C++ process: their requirements, the process itself, and its answers."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _LONGEST_S = 300.0
 
 @dataclass(frozen=True)
 class Question:
-    """One request to the process, and what it is about.
+    """One request to the process, with its context.
 
     Attributes:
-        step: it in words.
-        case: what is called.
+        step: the step in words.
+        case: the call.
         repro: lines of Python that make the same call.
-        arguments: what the model is given.
-        with_gradients: whether the gradients are looked at.
+        arguments: the arguments of the model.
+        with_gradients: whether the gradients are compared too.
     """
 
     step: str
@@ -55,7 +55,7 @@ class Question:
 
 
 def why_not(subject: Subject) -> str:
-    """What the operator lacks to run in a process without Python; empty if it lacks nothing."""
+    """What the operator lacks to run in a process without Python; empty if nothing."""
     if not subject.library.sources:
         return _needs_kernel(subject.op, f"name sources=[...] in op.py and implement {subject.op.name} there")
     if not has_native_kernel(subject.op.qualified_name, subject.device):
@@ -64,13 +64,13 @@ def why_not(subject: Subject) -> str:
     try:
         find_cxx()
     except ToolchainError:
-        return "the probe is a C++ program, and there is no compiler: `opwright doctor` says how to get one"
+        return "the probe is a C++ program, and there is no compiler: `opwright doctor` shows how to get one"
     return ""
 
 
 def libraries(subject: Subject) -> list[Path]:
-    """What the process opens or is linked with: the operator library, and the bridge that gives it gradients."""
-    if subject.path is None:  # only for the type checker: `why_not` has told it
+    """The libraries that the process opens or is linked with: the operator library, and the autograd bridge."""
+    if subject.path is None:  # only for the type checker: `why_not` has reported it
         raise AssertionError
     return [subject.path, *([build_bridge()] if _has_native_gradient(subject) else [])]
 
@@ -79,7 +79,7 @@ def check_torchscript(steps: Steps, *, linked: bool) -> None:
     """Run the samples, and their gradients where they are native, through a TorchScript model.
 
     Args:
-        steps: of the cell.
+        steps: the steps of the cell.
         linked: whether the program is linked with the libraries, or opens them.
     """
     subject = steps.subject
@@ -119,7 +119,7 @@ def check_torchscript(steps: Steps, *, linked: bool) -> None:
 
 
 def host_program(steps: Steps, linked: Sequence[Path] = ()) -> Path | None:
-    """The program, linked with libraries; built where it was not before, which takes its time."""
+    """The program, linked with libraries; built if it was not before, which takes a while."""
     step = "the program without Python, linked with the library" if linked else "the program without Python"
     return steps.do(f"{step}, built", "", lambda: build_probe(linked))
 
@@ -133,7 +133,7 @@ def ask(
     *,
     backward: bool = False,
 ) -> None:
-    """Ask the program all `questions` of the model at `path`, and judge its answers."""
+    """Send the program all `questions` about the model at `path`, and judge its answers."""
     subject = steps.subject
     done = steps.do(
         "all calls in a process without Python",
@@ -154,7 +154,7 @@ def ask(
         _died(steps, done, questions)
         return
     if done.python_mapped:
-        got = "a piece of Python is in the process"
+        got = "Python is loaded in the process"
         wanted = "a process without Python: link nothing that needs it"
         steps.recorder.fail(Failure(Kind.RUNTIME, "the process without Python", questions[0].repro, got, wanted))
     for question, response in zip(questions, done.responses, strict=True):
@@ -176,7 +176,7 @@ def _judge(steps: Steps, question: Question, response: Response) -> None:
 
 
 def _died(steps: Steps, done: ProbeRun, questions: Sequence[Question]) -> None:
-    """Write down that the process did not come to its end."""
+    """Record that the process did not finish."""
     question = questions[done.request or 0]
     kind = Kind.HANG if done.timed_out else Kind.CRASH if done.signal else Kind.RUNTIME
     step = question.step if done.request is not None else "the process without Python"
@@ -212,4 +212,4 @@ def _is_gradient(op: Op) -> bool:
 
 
 def _needs_kernel(op: Op, how: str) -> str:
-    return f"a native kernel: {op.qualified_name} exists in Python alone; {how}"
+    return f"a native kernel: {op.qualified_name} exists only in Python; {how}"

@@ -1,4 +1,4 @@
-"""Lines of Python that call an operator in a runtime, for somebody to paste."""
+"""Writes lines of Python that call an operator in a runtime, ready to paste."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 
 def instead(subject: Subject, case: Case, written: Callable[[str], str]) -> str:
-    """The lines of eager mode, with others in place of the call.
+    """The lines of eager mode, with other lines in place of the call.
 
     Args:
         subject: the operator.
-        case: what is called.
-        written: makes lines of the expression that calls the operator.
+        case: the call.
+        written: returns lines for the expression that calls the operator.
     """
     before, _, call = subject.code(case).rpartition("\n")
     return f"{before}\n{written(call)}"
 
 
 def requiring(subject: Subject, case: Case, lines: str) -> str:
-    """`lines`, of which the last one calls, with gradients required before it."""
+    """`lines`, of which the last one is the call, with gradients required before it."""
     before, _, call = lines.rpartition("\n")
     return f"{before}\nfor tensor in {_leaves(subject, case)}:\n    tensor.requires_grad_()\n{call}"
 
 
 def trained(subject: Subject, case: Case, lines: str) -> str:
-    """`lines`, of which the last one gives the result, followed by its gradients."""
+    """`lines`, of which the last one is the result, followed by its gradients."""
     before, _, call = requiring(subject, case, lines).rpartition("\n")
     imported = "from opwright.probe.gradients import gradients"
     return f"{before}\n{imported}\ngradients({call}, {_leaves(subject, case)})"
@@ -59,8 +59,8 @@ def export(subject: Subject, case: Case, run: str = "program.module()({})") -> s
 
     Args:
         subject: the operator.
-        case: what is called.
-        run: how it is run, with the tensors in place of the braces.
+        case: the call.
+        run: the line that runs it, with braces in place of the tensors.
     """
     names = holders(case.arguments)
     sizes = _tupled([_sizes(case.arguments[name]) for name in names])
@@ -84,13 +84,13 @@ def package(subject: Subject, case: Case) -> str:
 def in_host(
     subject: Subject, lines: str, file: str, given: Sequence[str], *, linked: bool, with_gradients: bool
 ) -> str:
-    """`lines`, of which the last one runs a model, with a process without Python in place of that one.
+    """`lines`, of which the last one runs a model, with a process without Python in place of the last one.
 
     Args:
         subject: the operator.
-        lines: those that make the model.
-        file: an expression that saves the model and gives the path.
-        given: what the model is called with.
+        lines: the lines that make the model.
+        file: an expression that saves the model and returns the path.
+        given: the arguments of the model.
         linked: whether the program is linked with the libraries, or opens them.
         with_gradients: whether gradients are computed too.
     """
@@ -111,12 +111,12 @@ def in_host(
 
 
 def values(arguments: Mapping[str, Any]) -> list[str]:
-    """Each argument as an expression: those that hold tensors by their names."""
+    """Each argument as an expression: those that contain tensors by their names."""
     return [name if derive.tensors(value) else value_code(value) for name, value in arguments.items()]
 
 
 def holders(arguments: Mapping[str, Any]) -> list[str]:
-    """The names of the arguments that hold tensors."""
+    """The names of the arguments that contain tensors."""
     return [name for name, value in arguments.items() if derive.tensors(value)]
 
 

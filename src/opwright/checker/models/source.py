@@ -1,4 +1,4 @@
-"""Models that hold the operator: real source in a file, which TorchScript and people can read."""
+"""Models that contain the operator: real source in a file, which TorchScript and people can read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from torch import Tensor, device
 
 
 '''
-# Two branches: a graph that was recorded along one of them would show. Each writes the call in another way.
+# With two branches, because a graph that was recorded along one of them would fail. Each writes the call differently.
 _WHOLE = '''class Whole(torch.nn.Module):
     """The operator with all of its arguments."""
 
@@ -63,7 +63,7 @@ _FIXED = '''class Fixed(torch.nn.Module):
 
 
 def whole(subject: Subject) -> torch.nn.Module:
-    """A model that takes all arguments of the operator, and a flag which of its two branches to take."""
+    """A model that takes all arguments of the operator, and a flag that selects one of its two branches."""
     op = subject.op
     typed = [f"{parameter.name}: {annotation(parameter.type)}" for parameter in op.parameters]
     flag = flag_name(subject)
@@ -80,7 +80,7 @@ def whole(subject: Subject) -> torch.nn.Module:
 
 
 def between(subject: Subject) -> Any:
-    """A function that calls the operator between two pointwise operations, where its tensors are floating."""
+    """A function that calls the operator between two pointwise operations, if its tensors are floating-point."""
     op = subject.op
     arguments = {
         parameter.name: f"beside({parameter.name})"
@@ -97,12 +97,12 @@ def between(subject: Subject) -> Any:
 
 
 def fixed(subject: Subject, case: Case, number: int) -> torch.nn.Module:
-    """A model that takes the tensors of `case` (see `tensors`), and has all else written into it.
+    """A model that takes the tensors of `case` (see `tensors`), with everything else constant.
 
     Args:
         subject: the operator.
-        case: what is fixed.
-        number: of this model among those of the operator.
+        case: the call.
+        number: the number of this model among those of the operator.
     """
     arguments = {}
     for name, value in case.arguments.items():
@@ -122,12 +122,12 @@ def fixed(subject: Subject, case: Case, number: int) -> torch.nn.Module:
 
 
 def names_in(name: str, value: Sequence[Any]) -> list[str]:
-    """What the elements of the list `value` are called: `xs_0`, and None where there is none."""
+    """The names of the elements of the list `value`: `xs_0`, or None for a missing one."""
     return [f"{name}_{at}" if isinstance(one, Tensor) else "None" for at, one in enumerate(value)]
 
 
 def tensor_names(arguments: Mapping[str, Any]) -> list[str]:
-    """What the tensors of a call are called, in order: `x`, `xs_0`."""
+    """The names of the tensors of a call, in order: `x`, `xs_0`."""
     names = []
     for name, value in arguments.items():
         if isinstance(value, Tensor):
@@ -138,14 +138,14 @@ def tensor_names(arguments: Mapping[str, Any]) -> list[str]:
 
 
 def outcome(subject: Subject, output: Any, arguments: dict[str, Any]) -> list[Any]:
-    """What a model returned for `arguments`, as `Subject.judge` takes it: with the arguments themselves."""
+    """A model's results for `arguments` in the form that `Subject.judge` takes: with the arguments themselves."""
     count = len(subject.op.results)
     listed = [output] if count + len(subject.op.mutates) == 1 else list(output)
     return [*listed[:count], *(arguments[name] for name in subject.op.mutates)]
 
 
 def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments as a process without Python is given them: enumerators are numbers there."""
+    """Arguments in the form for a process without Python, in which enumerators are numbers."""
     enumerators = (torch.dtype, torch.layout, torch.memory_format)
     made: dict[str, Any] = pytree.tree_map_only(enumerators, _number, dict(arguments))
     return made
@@ -160,18 +160,18 @@ def flag_name(subject: Subject) -> str:
 
 
 def annotation(type_: str) -> str:
-    """A type of the schema as TorchScript's annotation, to which enumerators are numbers."""
+    """A type of the schema as TorchScript's annotation, in which enumerators are numbers."""
     return re.sub("ScalarType|Layout|MemoryFormat", "int", type_).replace("Device", "device").replace("number", "float")
 
 
 def _number(enumerator: Any) -> int:
-    # TorchScript knows the numbers, and tells them of what it is given.
+    # TorchScript knows the numbers, and returns them for what it is given.
     number: int = torch.jit.CompilationUnit("def number(value: int) -> int:\n    return value\n").number(enumerator)
     return number
 
 
 def by_place(subject: Subject, arguments: Mapping[str, str]) -> str:
-    """The arguments of a call as they are written, given how each of them is."""
+    """The arguments of a call as text, given the text of each."""
     keywords = {parameter.name for parameter in subject.op.parameters if parameter.keyword_only}
     return ", ".join(f"{name}={value}" if name in keywords else value for name, value in arguments.items())
 

@@ -1,1 +1,1 @@
-"""What people see of a check: progress while it runs, then a report on the terminal or as a page."""
+"""Shows a check to people: its progress while it runs, then a report on the terminal or as a page."""

@@ -1,4 +1,4 @@
-"""What a report says, put together for people: the same words on the terminal and on the page."""
+"""Prepares a report for people: the same words on the terminal and on the page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Outcome = Literal["passed", "failed", "nothing ran"]
 
 MARKS: dict[Status, str] = {"passed": "ok", "failed": "FAIL", "not applicable": DASH, "not run": "skip"}
 
-# Kinds whose message is the fault: two of them are the same fault only where they say the same.
+# Kinds whose message is the fault: two of them are the same fault only if their messages are the same.
 _MESSAGE_IS_THE_FAULT = {Kind.RUNTIME, Kind.OPCHECK, Kind.SANITIZER}
 
 
@@ -42,8 +42,8 @@ class Sight:
 
     Attributes:
         cell: the cell; None for the library as a whole.
-        where: the runtime, with the device where there are several; empty for the library as a whole.
-        failure: the fault as it showed itself there.
+        where: the runtime, with the device if there are several; empty for the library as a whole.
+        failure: the fault as it appeared there.
     """
 
     cell: Cell | None
@@ -53,7 +53,7 @@ class Sight:
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault of one operator, with every place where it showed itself.
+    """One fault of one operator, with every place where it appeared.
 
     Attributes:
         subject: the operator, or the library as a whole.
@@ -65,7 +65,7 @@ class Fault:
 
     @property
     def failure(self) -> Failure:
-        """The fault as it showed itself first."""
+        """The fault as it appeared first."""
         return self.sights[0].failure
 
     @property
@@ -80,7 +80,7 @@ class Remark:
 
     Attributes:
         where: the cells, in words: `vmap, aoti` or `vmap of scale`.
-        text: what there is to say.
+        text: the note.
     """
 
     where: str
@@ -106,7 +106,7 @@ def short(report: Report, op: str) -> str:
 
 
 def faults(report: Report) -> list[Fault]:
-    """Every fault once, with all the places where it was seen: the library's first, then those of cells in order."""
+    """Every fault once, with all places where it was seen: the library's first, then those of cells in order."""
     found: dict[tuple[str, Kind, str], list[Sight]] = {}
     library = f"library {report.namespace}"
     for failure in report.failures:
@@ -120,14 +120,14 @@ def faults(report: Report) -> list[Fault]:
 
 
 def remarks(report: Report) -> dict[str, list[Remark]]:
-    """What there is to say beside the faults: reasons and notes, by heading; headings without any are left out."""
-    said = {
+    """Reasons and notes in addition to the faults, by heading; empty headings are omitted."""
+    by_heading = {
         "failed": _reasons(report, "failed"),
         "not applicable": _reasons(report, "not applicable"),
         "not run": _reasons(report, "not run"),
         "notes": [*_reasons(report, "passed"), *_rejections(report)],
     }
-    return {heading: found for heading, found in said.items() if found}
+    return {heading: found for heading, found in by_heading.items() if found}
 
 
 def outcome(report: Report) -> Outcome:
@@ -138,22 +138,22 @@ def outcome(report: Report) -> Outcome:
 
 
 def tally(report: Report) -> str:
-    """How many cells there are of each sort; only cells that ran are among those that could have passed."""
+    """The number of cells of each status; only cells that ran count as those that could have passed."""
     counts = dict.fromkeys(MARKS, 0)
     for cell in report.cells:
         counts[cell.status] += 1
     ran = counts["passed"] + counts["failed"]
     kinds = ", ".join(dict.fromkeys(failure.kind.value for cell in report.cells for failure in cell.failures))
-    said = [f"{failure.kind.diagnosis.title} ({failure.kind.value})" for failure in report.failures]
-    said.append(f"{counts['passed']} of {ran} cell{'s' * (ran != 1)} passed" if ran else "no cell was run")
+    parts = [f"{failure.kind.diagnosis.title} ({failure.kind.value})" for failure in report.failures]
+    parts.append(f"{counts['passed']} of {ran} cell{'s' * (ran != 1)} passed" if ran else "no cell was run")
     if counts["failed"]:
-        said.append(f"{counts['failed']} failed" + f" ({kinds})" * bool(kinds))
-    said += [f"{counts[status]} {status}" for status in ("not applicable", "not run") if counts[status]]
-    return ", ".join(said)
+        parts.append(f"{counts['failed']} failed" + f" ({kinds})" * bool(kinds))
+    parts += [f"{counts[status]} {status}" for status in ("not applicable", "not run") if counts[status]]
+    return ", ".join(parts)
 
 
 def verdict(report: Report) -> str:
-    """The verdict in one line, with how long the check took and how to have the same one again."""
+    """The verdict in one line, with the duration of the check and what reproduces it."""
     facts = [f"{report.namespace}: {tally(report)}", duration(report.seconds), f"seed {report.seed}"]
     if report.sanitize:
         facts.append(f"sanitizers {', '.join(report.sanitize)}")
@@ -161,7 +161,7 @@ def verdict(report: Report) -> str:
 
 
 def _reasons(report: Report, status: Status) -> list[Remark]:
-    """The reasons of the cells of a status, each once; a cell that should have one says so where it has none."""
+    """The reasons of the cells of a status, each once; a placeholder for a reason that is missing."""
     by_reason: dict[str, list[Cell]] = {}
     for cell in report.cells:
         if cell.status == status:
@@ -186,7 +186,7 @@ def _rejections(report: Report) -> list[Remark]:
 
 
 def _subject(report: Report, op: str, device: str) -> str:
-    """An operator in words, with the device where there are several."""
+    """An operator in words, with the device if there are several."""
     return short(report, op) + _on(report, device)
 
 
@@ -195,7 +195,7 @@ def _on(report: Report, device: str) -> str:
 
 
 def _places(report: Report, cells: Sequence[Cell]) -> str:
-    """The cells in words; the operators are named unless it is all of them."""
+    """The cells in words; the operators are named unless they are all."""
     everybody = len(rows(report))
     by_runtime: dict[str, list[str]] = {}
     for cell in cells:

@@ -1,4 +1,4 @@
-"""Shows how far a check is, where somebody looks."""
+"""Shows the progress of a check."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 class CheckProgress(LiveBar):
     """The progress of one check.
 
-    On a terminal it is a bar of the cells that are done and a line for each that runs, gone at the end. Elsewhere
-    nothing is printed, unless `verbose`: then one line a cell, everywhere. Cells may run in several threads.
+    On a terminal it shows a bar of finished cells and a line for each that runs, and removes them at the end. Elsewhere
+    it prints nothing. With `verbose` it prints one line for each cell. Cells may run in several threads.
 
     Args:
-        namespace: the library that is checked.
-        console: where it is shown.
-        verbose: print each cell as a line of its own when it is done.
+        namespace: the library under check.
+        console: the console to print to.
+        verbose: print a line for each finished cell.
     """
 
     def __init__(self, namespace: str, console: Console, *, verbose: bool = False) -> None:
@@ -39,7 +39,7 @@ class CheckProgress(LiveBar):
         self._of_thread: dict[int, CellName] = {}
 
     def start(self, cells: Sequence[CellName]) -> None:
-        """Say which cells there are: the operator, the runtime and the device of each."""
+        """Set the cells of the check: the operator, the runtime and the device of each."""
         columns = [sorted(set(column), key=len) for column in zip(*cells, strict=True)]
         if columns:
             ops, runtimes, devices = columns
@@ -47,18 +47,18 @@ class CheckProgress(LiveBar):
         self._live.update(self._bar, total=len(cells))
 
     def begin(self, op: str, runtime: str, device: str) -> None:
-        """Say that this thread begins a cell."""
+        """Show that this thread begins a cell."""
         name = (op, runtime, device)
         self._of_thread[threading.get_ident()] = name
         self._running[name] = self._live.add_task(self._running_words(name, ""), total=None)
 
     def case(self, text: str) -> None:
-        """Say which case the cell that this thread began is at."""
+        """Show the current case of this thread's cell."""
         name = self._of_thread[threading.get_ident()]
         self._live.update(self._running[name], description=self._running_words(name, text))
 
     def end(self, cell: Cell) -> None:
-        """Say what became of a cell, one that never began too."""
+        """Show the outcome of a cell, even of one that never began."""
         name = (cell.op, cell.runtime, cell.device)
         if name in self._running:
             self._live.remove_task(self._running.pop(name))
@@ -76,7 +76,7 @@ class CheckProgress(LiveBar):
         return f"  {runtime} {op.removeprefix(f'{self._namespace}::')}{where}  {' '.join(printable(case).split())}"
 
     def _columns(self, name: CellName) -> str:
-        """A cell in columns under those of the others; the device is named where there are several."""
+        """A cell in aligned columns; the device is named if there are several."""
         op, runtime, device = name
         op_width, runtime_width, device_width = self._widths
         words = f"{runtime:<{runtime_width}}  {op:<{op_width}}"

@@ -1,4 +1,4 @@
-"""The report on the terminal: the matrix, every fault with its fix, and a verdict as the last line."""
+"""Prints a report on the terminal: the matrix, every fault with its fix, and a verdict as the last line."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ def _report(report: Report, console: Console) -> Iterator[Pieces]:
     for fault in faults(report):
         yield from _fault(fault, width)
         yield []
-    for heading, said in remarks(report).items():
+    for heading, found in remarks(report).items():
         yield [(heading, "bold")]
-        for remark in said:
+        for remark in found:
             yield from paragraph("  - ", f"{remark.where}: {remark.text}", width)
         yield []
     yield [(verdict(report), _VERDICT_STYLES[outcome(report)])]
 
 
 def _matrix(shown: Sequence[Row], columns: Sequence[str], width: int) -> Iterator[Pieces]:
-    """A row for each operator and device, a column for each runtime; in several bands where the width asks for it."""
+    """A row for each operator and device, a column for each runtime; in several bands if the width requires it."""
     widths = {runtime: max(_MARK_WIDTH, *map(len, _heading(runtime))) for runtime in columns}
     devices = max(len(row.device) for row in shown)
     beside = max(len(row.op) for row in shown) + 2 + devices
-    above = 2 + devices  # the operator's name has a line of its own
+    above = 2 + devices  # the operator's name is on a separate line
     layouts = [(label, gap) for label in (beside, above) for gap in (2, 1)]
     fitting = [(label, gap) for label, gap in layouts if label + sum(widths.values()) + gap * len(widths) <= width]
     label, gap = fitting[0] if fitting else layouts[-1]
@@ -83,7 +83,7 @@ def _matrix(shown: Sequence[Row], columns: Sequence[str], width: int) -> Iterato
 
 
 def _heading(runtime: str) -> tuple[str, str]:
-    """The two lines of a heading: `host-linked` is host over linked, short names are in the lower line."""
+    """The two lines of a heading: `host-linked` is host over linked; short names are in the lower line."""
     first, _, second = runtime.partition("-")
     return (first, second) if second else ("", first)
 
@@ -94,7 +94,7 @@ def _mark(row: Row, runtime: str) -> Piece:
 
 
 def _bands(widths: dict[str, int], gap: int, room: int) -> Iterator[dict[str, int]]:
-    """The columns with their widths, as many side by side as there is room for."""
+    """The columns with their widths, in bands of as many as fit."""
     band: dict[str, int] = {}
     for name, width in widths.items():
         if band and sum(band.values()) + width + gap * (len(band) + 1) > room:
@@ -111,14 +111,14 @@ def _in_columns(pieces: Sequence[Piece], band: dict[str, int], gap: int) -> Iter
 
 
 def _fault(fault: Fault, width: int | None) -> Iterator[Pieces]:
-    """One fault in full, and where else it was seen."""
+    """One fault in full, and the other places where it was seen."""
     failure, diagnosis = fault.failure, fault.failure.kind.diagnosis
     where = f" in {fault.sights[0].where}" if fault.sights[0].where else ""
     title = f"  {fault.subject}{where}: {diagnosis.title}"
     yield [(MARKS["failed"], _MARK_STYLES["failed"]), (title, "bold"), (f" ({failure.kind.value})", "")]
     yield from _field("case", failure.case, width)
     if failure.repro:
-        # At the left edge, never broken and never cut: it is there to be pasted.
+        # At the left edge, never wrapped and never truncated, so that it can be pasted.
         yield [("  repro:", "dim")]
         yield from ([(line, "cyan")] for line in failure.repro.splitlines())
     yield from _field("got", failure.got, width)

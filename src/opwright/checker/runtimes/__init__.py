@@ -1,1 +1,1 @@
-"""The eleven ways in which PyTorch runs an operator, one file each; `runtime` is the protocol that they follow."""
+"""The eleven ways in which PyTorch runs an operator, one file each; `runtime` is their protocol."""

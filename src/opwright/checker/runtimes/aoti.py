@@ -42,7 +42,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
         if loaded is not None:
             for case in cases:
                 if not _run(steps, case, loaded):
-                    return  # what is wrong here is wrong below too, and says nothing more
+                    return  # a fault here would only repeat below
 
 
 def _run(steps: Steps, case: Case, loaded: Callable[..., Any]) -> bool:

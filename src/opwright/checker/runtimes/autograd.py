@@ -27,27 +27,27 @@ NAME = "autograd"
 
 _LAYOUTS = 12
 _QUICK_LAYOUTS = 4
-# Finite differences call the operator twice for each number: on so many they are exact, on more they are sampled.
+# Finite differences call the operator twice for each number: up to this many they are exact, above it they are sampled.
 _EVERY_NUMBER = 64
 _MOST_NUMBERS = 4096
 
 
 def why_not(subject: Subject) -> str:
-    """Autograd applies where floating tensors go in and come out."""
+    """Why autograd does not apply: it requires floating-point inputs and outputs."""
     if subject.op.mutates:
-        return f"it writes to {', '.join(subject.op.mutates)}: no gradient is derived for that"
+        return f"it mutates {', '.join(subject.op.mutates)}: no gradient is derived for it"
     if not any(map(subject.floating, subject.samples)):
-        return "no sample has floating tensors that go in and come out"
+        return "no sample has floating-point inputs and outputs"
     return ""
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """One way to ask for gradients.
+    """One way to request gradients.
 
     Attributes:
         case: the call.
-        what: what is particular about it, in words.
+        what: what distinguishes it, in words.
         names: the arguments that require a gradient.
         used: the one result that is used; None for all.
         expanded: whether the incoming gradients have strides of zero.
@@ -66,7 +66,7 @@ class _Trial:
 
     @property
     def kind(self) -> Kind:
-        """What a wrong gradient means, given what the trial varies."""
+        """The kind of fault that a wrong gradient indicates, given what the trial varies."""
         if self.used is not None:
             return Kind.UNDEFINED_GRADIENT
         if self.expanded or self.case.family is Family.STRIDES:
@@ -95,7 +95,7 @@ def _trials(subject: Subject, case: Case) -> Iterator[_Trial]:
     results = sum(map(Tensor.is_floating_point, derive.tensors(list(subject.expected(case).own))))
     if results > 1:
         yield from (_Trial(case, f"from result {used} alone", names, used=used) for used in range(results))
-    yield _Trial(case, "the incoming gradient expanded, as sum() gives it", names, expanded=True)
+    yield _Trial(case, "the incoming gradient expanded, as from sum()", names, expanded=True)
     others = [other for other in subject.varied if other.family in (Family.STRIDES, Family.SIZE, Family.TAIL)]
     for other in others[: _QUICK_LAYOUTS if subject.options.quick else _LAYOUTS]:
         if floating := subject.floating(other):
@@ -103,7 +103,7 @@ def _trials(subject: Subject, case: Case) -> Iterator[_Trial]:
 
 
 def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
-    """Compare the gradients that a trial asks for with those of the reference."""
+    """Compare the gradients that a trial requests with those of the reference."""
     code = _code(subject, trial.case, trial.names)
     crash = trial.kind if trial.used is not None else Kind.CRASH
     if not recorder.begin(trial.step, code, crash):
@@ -113,10 +113,8 @@ def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
         goal = expected_gradients(subject.op, trial.case.fresh, grads, trial.names)
     except Exception as error:
         if trial.case.claimed and subject.op.gradient is None and set(trial.names) & set(subject.op.differentiable):
-            # The gradient is derived from what autograd cannot follow: it would raise for users too.
-            wanted = (
-                "a reference that autograd can follow, or a native backward, or differentiable=() where there is none"
-            )
+            # The gradient is derived from a reference that autograd cannot track: it would raise for users too.
+            wanted = "a reference that autograd can track, or a native backward, or differentiable=() if there is none"
             recorder.fail(Failure(Kind.REFERENCE, trial.step, code, first_line(error), wanted))
         else:
             recorder.note(f"the reference has no gradient to compare with ({first_line(error)})")
@@ -124,7 +122,7 @@ def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
     try:
         with poisoned():
             found = _gradients(subject, trial, grads)
-            # What depends on what memory held shows itself: on the call before, or on the filling of fresh memory.
+            # Reveals a dependence on old memory: on the previous call, or on the filling of fresh memory.
             others = [_gradients(subject, trial, grads)]
         with poisoned(on=False):
             others.append(_gradients(subject, trial, grads))
@@ -144,7 +142,7 @@ def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
         ]
         unsteady = bool(changed)
         fault = _fault(found[name], goal[name])
-        # Two gradients that differ by rounding, as atomic additions do, may both be right.
+        # Two gradients that differ by rounding, as with atomic additions, may both be correct.
         if fault is None and any(_fault(other, goal[name]) for other in changed):
             fault = Difference("values", "another one when the same call is made again", "the same")
         if fault is not None:
@@ -158,7 +156,7 @@ def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
 def _check_missing(
     subject: Subject, recorder: Recorder, step: str, code: str, goal: dict[str, tuple[Any, Any]]
 ) -> None:
-    """No result requires a gradient: right only where the reference's gradients are all zero."""
+    """No result requires a gradient, which is correct only if the reference's gradients are all zero."""
     missing = [name for name, (own, _) in goal.items() if any(bool(one.any()) for one in derive.tensors([own]))]
     if missing:
         recorder.fail(
@@ -190,7 +188,7 @@ def _fault(found: Any, goal: tuple[Any, Any]) -> Difference | None:
 
 
 def _gradients(subject: Subject, trial: _Trial, grads: Sequence[Tensor | None]) -> dict[str, Any] | None:
-    """The gradients that autograd gives; None where no result requires one."""
+    """The gradients of autograd; None if no result requires one."""
     arguments = trial.case.fresh()
     leaves: list[Tensor] = []
     for name in trial.names:
@@ -219,7 +217,7 @@ def _leaf(tensor: Tensor, leaves: list[Tensor]) -> Tensor:
 
 
 def _incoming(subject: Subject, trial: _Trial) -> list[Tensor | None]:
-    """An incoming gradient for each tensor that the operator returns; None for those that are integers or not used."""
+    """An incoming gradient for each tensor that the operator returns; None for integers and results not used."""
     generator = torch.Generator().manual_seed(subject.options.seed)
     grads: list[Tensor | None] = []
     number = 0
@@ -234,7 +232,7 @@ def _incoming(subject: Subject, trial: _Trial) -> list[Tensor | None]:
 
 
 def _check_without_recording(subject: Subject, recorder: Recorder, case: Case) -> None:
-    """Under no_grad and inference_mode results are the same, and require nothing."""
+    """Check that results under no_grad and inference_mode are the same, and require no gradient."""
     for mode in (torch.no_grad, torch.inference_mode):
         step = f"{case.name}: under {mode.__name__}"
         code = _code(subject, case, subject.floating(case))
@@ -248,7 +246,7 @@ def _check_without_recording(subject: Subject, recorder: Recorder, case: Case) -
             recorder.fail(Failure(Kind.RAISES, step, code, first_line(error), "a result", detail=str(error)[:2000]))
             continue
         if any(tensor.requires_grad for tensor in derive.tensors(results)):
-            # Only an argument itself, or a view of it, can bring that out of here.
+            # Only an argument itself, or a view of it, can require a gradient here.
             recorder.fail(Failure(Kind.ALIAS, step, code, "a result that requires a gradient", "one that does not"))
         elif (
             fault := subject.judge(case, [pytree.tree_map_only(Tensor, Tensor.detach, one) for one in results])
@@ -259,7 +257,7 @@ def _check_without_recording(subject: Subject, recorder: Recorder, case: Case) -
 
 
 def _check_numerically(subject: Subject, recorder: Recorder) -> None:
-    """Compare with finite differences (gradcheck, gradgradcheck), in float64, on the smallest call that it takes."""
+    """Compare with finite differences (gradcheck, gradgradcheck), on the smallest call in float64 that it accepts."""
     case = _smallest_in_float64(subject, recorder)
     if case is None:
         recorder.note(
@@ -297,14 +295,14 @@ def _check_numerically(subject: Subject, recorder: Recorder) -> None:
                     step,
                     code,
                     got=first_line(error),
-                    expected="what finite differences give",
+                    expected="the finite differences",
                     detail=str(error)[:2000],
                 )
             )
 
 
 def _smallest_in_float64(subject: Subject, recorder: Recorder) -> Case | None:
-    """The smallest call in float64 that the operator takes."""
+    """The smallest call in float64 that the operator accepts."""
     cases = [*subject.samples, *(case for case in subject.varied if case.family in (Family.SIZE, Family.TAIL))]
     cases = [case for case in cases if any(tensor.numel() for tensor in derive.tensors(case.arguments))]
     cases.sort(key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)))

@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 NAME = "compile"
 
-# Each takes seconds: of Python, and those that are compiled to the end of a C++ compiler.
+# Each takes seconds: of Python, and if it is compiled to the end also of a C++ compiler.
 _MOST_GRAPHS = 4
 _MOST_COMPILED = 1
 
 
 def why_not(subject: Subject) -> str:  # noqa: ARG001  every runtime is asked
-    """Everything that has a fake kernel can be compiled, and every operator has one."""
+    """Nothing: everything with a fake kernel can be compiled, and every operator has one."""
     return ""
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
-    """Check the fake kernel, then a graph of every group of samples, then one that is compiled to the end."""
+    """Check the fake kernel, then a graph for every group of samples, then one that is compiled to the end."""
     steps = Steps(subject, recorder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -60,8 +60,8 @@ def run(subject: Subject, recorder: Recorder) -> None:
             recorder.note("the graph was run without fused kernels: there is no C++ compiler")
             return
         if len(groups) > _MOST_COMPILED:
-            told = f"{min(len(groups), _MOST_GRAPHS)} graphs, of which {_MOST_COMPILED} was compiled to the end"
-            recorder.note(f"{told}, for {len(groups)} combinations of constants and dtypes")
+            made = f"{min(len(groups), _MOST_GRAPHS)} graphs, of which {_MOST_COMPILED} was compiled to the end"
+            recorder.note(f"{made}, for {len(groups)} combinations of constants and dtypes")
         for group in groups[:_MOST_COMPILED]:
             _check_compiled(steps, [*group, *graphs.other_sizes(subject, group[0])])
 
@@ -110,7 +110,7 @@ def _check_compiled(steps: Steps, cases: Sequence[Case]) -> None:
 
 
 def _accepts(steps: Steps, case: Case) -> bool:
-    """Whether eager mode gives a result for a variation, which the operator may refuse."""
+    """Whether eager mode returns a result for a variation, which the operator may reject."""
     if not steps.recorder.begin(f"{case.name}, in eager mode", steps.subject.code(case)):
         return False
     try:
@@ -121,14 +121,14 @@ def _accepts(steps: Steps, case: Case) -> bool:
 
 
 def _compiled(subject: Subject, backend: Any) -> Any:
-    # What was compiled before counts against the number of graphs that one function may have.
+    # Earlier compilations would count against the number of graphs that one function may have.
     torch._dynamo.reset()
     return torch.compile(source.between(subject), fullgraph=True, dynamic=True, backend=backend)
 
 
 def _run(steps: Steps, step: str, case: Case, function: Any) -> bool:
     subject = steps.subject
-    # With gradients where there are any: the graph that trains computes the results too.
+    # With gradients if there are any: the training graph computes the results too.
     arguments = (
         requiring_grad(subject, case) if has_gradient(subject, case) and torch.is_grad_enabled() else case.fresh()
     )

@@ -1,4 +1,4 @@
-"""Eager: the operator called from Python, on every variation of its samples, and on what it has to refuse."""
+"""Eager: the operator called from Python, on every variation of its samples, and on inputs that it must reject."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 
 NAME = "eager"
 
-# Faults that may be elements which nobody wrote. Those of other kinds read memory that is not theirs, poisoned or not.
+# Faults that may come from elements that were never written. Other kinds read foreign memory, poisoned or not.
 _OF_THE_RESULT = (Kind.WRONG_RESULT, Kind.SIZE, Kind.TAIL, Kind.SPECIAL_VALUES)
-# What poisoned memory holds.
+# The content of poisoned memory.
 _POISON = "NaN or the largest integer, which fresh memory was filled with"
 
 
 def why_not(subject: Subject) -> str:
-    """Every operator runs in eager mode, where its device is."""
+    """Why eager mode does not apply: only because the device is missing."""
     if subject.device == "cuda" and not torch.cuda.is_available():
         return "no GPU that this PyTorch can use"
     return ""
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
-    """Call the operator on all cases, then watch how it conducts itself."""
+    """Call the operator on all cases, then check its behavior."""
     for case in subject.samples:
         _check_ownership(subject, recorder, case)
         _check_result(subject, recorder, case)
     if not recorder.failed:
-        # What fails on the plainest case fails on its variations too, and says nothing more.
+        # A fault on the simplest case would only repeat on its variations.
         for case in subject.varied:
-            # Rows far apart are strides too: where any strides are ignored, they tell nothing new.
+            # Rows far apart are strides too: if any strides are ignored, they show nothing new.
             if not (case.family is Family.FAR and recorder.has(Kind.STRIDES)):
                 _check_result(subject, recorder, case)
         _check_large(subject, recorder)
@@ -110,7 +110,7 @@ def _is_right_with_one_thread(subject: Subject, case: Case) -> bool:
 
 
 def _check_ownership(subject: Subject, recorder: Recorder, case: Case) -> None:
-    """Results are memory of their own: no argument's, and nobody else's."""
+    """Check that results own their memory: that they share it with no argument, and that it is not freed."""
     code = subject.code(case)
     if not recorder.begin(f"{case.name}: whose memory the result is", code, Kind.CRASH):
         return
@@ -143,7 +143,7 @@ def _check_ownership(subject: Subject, recorder: Recorder, case: Case) -> None:
 
 
 def _written(subject: Subject, case: Case, arguments: dict[str, Any], code: str) -> Failure | None:
-    """The failure of a call that wrote to an argument without saying so."""
+    """The failure of a call that wrote to an argument without declaring it."""
     for name, value in arguments.items():
         if name in subject.op.mutates or _holds_far_memory(case):
             continue
@@ -154,13 +154,13 @@ def _written(subject: Subject, case: Case, arguments: dict[str, Any], code: str)
                     case.name,
                     code,
                     got=f"the call changed {name}",
-                    expected=f"{name} as it was: the schema {subject.op.schema} does not say that it is written",
+                    expected=f"{name} as it was: the schema {subject.op.schema} does not declare it as mutated",
                 )
     return None
 
 
 def _is_poison(subject: Subject, case: Case, results: list[Any]) -> bool:
-    """Whether what is wrong in `results` is the filling of fresh memory: without it, other values come out there."""
+    """Whether the wrong values in `results` are the filling of fresh memory: without it, they are others."""
     with poisoned(on=False):
         try:
             plain = subject.call(case.fresh())

@@ -32,7 +32,7 @@ def why_not(subject: Subject) -> str:
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
-    """Export the samples, one program for those that differ in the numbers and sizes of tensors alone."""
+    """Export the samples, one program for those that differ only in the numbers and sizes of tensors."""
     steps = Steps(subject, recorder)
     groups = exported.groups(subject)
     with warnings.catch_warnings(), torch.no_grad():
@@ -52,7 +52,7 @@ def _check(steps: Steps, program: Exported, number: int) -> None:
     module = program.program.module()
     for other in exported.served(steps, program, NAME):
         if not _run(steps, f"{other.name}, run from the program of {case.name}", other, module):
-            return  # what is wrong here is wrong below too, and says nothing more
+            return  # a fault here would only repeat below
     path = exported.program_path(subject, number)
     loaded = steps.do(f"{case.name}, loaded", code, lambda: torch.export.load(path).module())
     if loaded is not None:

@@ -1,4 +1,4 @@
-"""A package of AOTInductor's in a C++ process that opens the operator library: no Python anywhere."""
+"""An AOTInductor package in a C++ process that opens the operator library, without Python."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME = "host-aoti"
 
 
 def why_not(subject: Subject) -> str:
-    """What the operator would need, or why no package can be compiled."""
+    """What the operator lacks, or why no package can be compiled."""
     return probe_process.why_not(subject) or package.why_not(subject)
 
 

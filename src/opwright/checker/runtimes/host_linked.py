@@ -1,4 +1,4 @@
-"""TorchScript in a C++ process that is linked with the operator library: no Python anywhere."""
+"""TorchScript in a C++ process that is linked with the operator library, without Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "host-linked"
 
 
 def why_not(subject: Subject) -> str:
-    """What the operator would need."""
+    """What the operator lacks."""
     return probe_process.why_not(subject)
 
 

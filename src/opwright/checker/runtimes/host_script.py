@@ -1,4 +1,4 @@
-"""TorchScript in a C++ process that opens the operator library at run time: no Python anywhere."""
+"""TorchScript in a C++ process that opens the operator library at run time, without Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "host-script"
 
 
 def why_not(subject: Subject) -> str:
-    """What the operator would need."""
+    """What the operator lacks."""
     return probe_process.why_not(subject)
 
 

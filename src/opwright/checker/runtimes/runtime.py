@@ -1,4 +1,4 @@
-"""What a runtime is to a check."""
+"""The protocol of a runtime in a check."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Runtime(Protocol):
     NAME: str
 
     def why_not(self, subject: Subject) -> str:
-        """Why the runtime does not apply to the operator; empty where it does. Never counted as passed."""
+        """Why the runtime does not apply to the operator; empty if it does. Never counted as passed."""
         ...
 
     def run(self, subject: Subject, recorder: Recorder) -> None:
-        """Run the operator's cases this way, and record what came of each."""
+        """Run the operator's cases in this runtime, and record each outcome."""
         ...

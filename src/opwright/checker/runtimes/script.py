@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 NAME = "script"
 
-# The executor watches the first calls, and runs other code from then on.
+# The executor profiles the first calls, and runs other code from then on.
 _CALLS = 3
 
 
 def why_not(subject: Subject) -> str:  # noqa: ARG001  every runtime is asked
-    """TorchScript takes every operator that has a schema."""
+    """Nothing: TorchScript supports every operator that has a schema."""
     return ""
 
 

@@ -1,4 +1,4 @@
-"""`torch.jit.trace`: a recorded graph, run on the numbers that it was recorded with and on others."""
+"""`torch.jit.trace`: a recorded graph, run on the recorded numbers and on others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NAME = "trace"
 
-# Arguments that PyTorch's tracer has no form for.
+# Arguments that PyTorch's tracer does not support.
 _UNRECORDED = re.compile(r"Device|List\[(?!Tensor|int|float)")
 
 
@@ -31,7 +31,7 @@ def why_not(subject: Subject) -> str:
     """Why nothing can be recorded."""
     others = [result for result in subject.op.results if "Tensor" not in result]
     if others:
-        return f"a recorded graph gives back tensors alone, and the operator returns {', '.join(others)}"
+        return f"a recorded graph returns only tensors, and the operator returns {', '.join(others)}"
     if not derive.tensors(subject.samples[0].arguments):
         return "a graph is recorded of tensors, and the operator takes none"
     unrecorded = [_unrecorded(subject, case) for case in subject.samples]
@@ -41,7 +41,7 @@ def why_not(subject: Subject) -> str:
 def run(subject: Subject, recorder: Recorder) -> None:
     """Record each sample, and run what was recorded."""
     steps = Steps(subject, recorder)
-    # The author's own calls once more: the same sizes, other numbers.
+    # The author's own calls again: the same sizes, other numbers.
     others = samples(subject.op, subject.device, subject.options.seed + 1)
     cases = subject.samples if subject.options.quick else subject.claimed
     with warnings.catch_warnings(), torch.no_grad():
@@ -55,7 +55,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
 
 
 def _unrecorded(subject: Subject, case: Case) -> str:
-    """Why the tracer does not take `case`; empty if it does."""
+    """Why the tracer does not support `case`; empty if it does."""
     for parameter in subject.op.parameters:
         if case.arguments[parameter.name] is not None and _UNRECORDED.search(parameter.type):
             return f"torch.jit.trace cannot record an argument {parameter.schema_type} {parameter.name}"

@@ -1,4 +1,4 @@
-"""`torch.vmap`, where it is claimed: a batch gives what its calls give one by one."""
+"""`torch.vmap`, if it is claimed: a batch returns what its calls return one by one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def why_not(subject: Subject) -> str:
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
-    """Run a batch of each sample: along the first dimension, along the last, and with a tensor that all calls share."""
+    """Run a batch of each sample: along the first dimension, along the last, and with one tensor for all calls."""
     steps = Steps(subject, recorder)
     # The author's own calls, each time with other numbers.
     draws = [samples(subject.op, subject.device, subject.options.seed + by) for by in range(_BATCH)]
@@ -55,14 +55,14 @@ def _check(steps: Steps, calls: Sequence[Case]) -> None:
     if len(mapped) > 1:
         owners = [name for name, value in calls[0].arguments.items() for _ in derive.tensors(value)]
         for owner, name, shared in zip(owners, source.tensor_names(calls[0].arguments), mapped, strict=True):
-            # What is written to cannot be one for all.
+            # Calls cannot share an argument that they mutate.
             if owner not in steps.subject.op.mutates:
                 others = {at: 0 for at in mapped if at != shared}
                 _check_mapped(steps, calls, f"all calls share {name}", others)
 
 
 def _check_mapped(steps: Steps, calls: Sequence[Case], how: str, dims: dict[int, int]) -> None:
-    """Check one way to map; `dims` says for leaves of the arguments along which dimension."""
+    """Check one way to map; `dims` holds the mapped dimension of each leaf of the arguments."""
     subject = steps.subject
     step = f"{calls[0].name}, {how}"
     shape = pytree.tree_structure(calls[0].arguments)
@@ -87,7 +87,7 @@ def _check_mapped(steps: Steps, calls: Sequence[Case], how: str, dims: dict[int,
     if outcome is None:
         return
     returned = len(outcome) - len(subject.op.mutates)
-    # Results are mapped in front, and what is written to where it was.
+    # Results are mapped along the first dimension, mutated arguments along their own.
     places = [*([0] * returned), *([next(iter(dims.values()))] * len(subject.op.mutates))]
     for at, single in enumerate(singles):
         case = Case(f"{step}: call {at} of {_BATCH}", Family.SAMPLE, pytree.tree_unflatten(single, shape))

@@ -72,7 +72,7 @@ def test_a_fault_says_what_was_called_what_came_out_and_how_to_fix_it(report_of:
         "  expected      3\n"
         "                4\n"
         "  likely cause  the kernel reads from the start of the storage instead of the start of the tensor\n"
-        "  fix           use x.const_data_ptr<T>(), which has the offset in it\n"
+        "  fix           use x.const_data_ptr<T>(), which includes the offset\n"
         "  detail        seen twice"
     )
 

@@ -120,7 +120,7 @@ def f(x: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (RIGHT.replace("x * x.sin()", "x > 0"), "no sample has floating tensors that go in and come out"),
+        (RIGHT.replace("x * x.sin()", "x > 0"), "no sample has floating-point inputs and outputs"),
         (
             RIGHT.replace(".op", ".op(mutates=('x',))").replace("return x * x.sin()", "return x.sin_() * 1"),
             "it writes to x",
@@ -137,7 +137,7 @@ def test_a_reference_that_autograd_cannot_follow_is_a_fault_where_the_gradient_i
     body = "def f(x: Tensor) -> Tensor:\n    return torch.from_numpy(x.detach().numpy() * 2)\n"
     (fault,) = cell(make_subject(f"@library.op\n{body}{SAMPLES}", quick=True), autograd).failures
     assert fault.kind is Kind.REFERENCE
-    assert fault.expected.startswith("a reference that autograd can follow, or a native backward")
+    assert fault.expected.startswith("a reference that autograd can track, or a native backward")
     without = cell(make_subject(f"@library.op(differentiable=())\n{body}{SAMPLES}", quick=True), autograd)
     assert without.failures == ()
     assert "the reference has no gradient to compare with" in without.reason
@@ -147,4 +147,4 @@ def test_growth_of_memory_that_nobody_can_see_is_noted(
     make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leaks, "bytes_in_use", lambda: None)
-    assert "growth of memory was not looked at" in cell(make_subject(RIGHT + SAMPLES, quick=True), eager).reason
+    assert "memory growth was not checked" in cell(make_subject(RIGHT + SAMPLES, quick=True), eager).reason
