@@ -63,7 +63,7 @@ class _Recurrent(nn.Module):
             self.register_buffer(f"bias{suffix}", bias, persistent=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Operators and references are looked up again where the module is loaded.
+        # Operators and references are looked up again when the module is loaded.
         return {name: value for name, value in self.__dict__.items() if name not in {"_operator", "_scripted"}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -63,7 +63,7 @@ struct Warps {
         cv::Mat target = output.over(into);
         cv::warpPerspective(image.over(from), target, to_image, target.size(), flags | cv::WARP_INVERSE_MAP,
                             border_mode, border_value);
-        if (target.data != into) throw std::logic_error("OpenCV left the output and allocated memory of its own");
+        if (target.data != into) throw std::logic_error("OpenCV left the output and allocated other memory");
     }
 
     /// `count` images, `image_bytes` and `output_bytes` apart; one matrix for all of them, or one for each.
@@ -119,7 +119,7 @@ int chosen(std::string_view name, const std::array<Choice, count>& choices, cons
     const auto found =
         std::find_if(choices.begin(), choices.end(), [&](const Choice& one) { return one.name == name; });
     OPWRIGHT_CHECK(name != "transparent", argument,
-                   " 'transparent' is refused: it leaves pixels of the output as they ",
+                   " 'transparent' is not supported: it leaves pixels of the output as they ",
                    "were, and this output is fresh: use 'constant'");
     OPWRIGHT_CHECK(found != choices.end(), argument, " must be one of ", names(choices), ", got '", name, "'");
     return found->value;

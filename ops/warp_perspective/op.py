@@ -271,7 +271,7 @@ def _check_options(height: int, width: int, interpolation: str, border_mode: str
     _check_choice("interpolation", interpolation, TAPS)
     _require(
         border_mode != "transparent",
-        "border_mode 'transparent' is refused: it leaves pixels of the output as they were, and this output is "
+        "border_mode 'transparent' is not supported: it leaves pixels of the output as they were, and this output is "
         "fresh: use 'constant'",
     )
     _check_choice("border_mode", border_mode, BORDER_MODES)

@@ -402,12 +402,12 @@ seen["f"] = torch.ops.taken.f(torch.ones(1)).tolist()
         ),
         (
             'OPWRIGHT_LIBRARY(late, m) { m.def("f(Tensor x, float n) -> Tensor"); m.def("g(Nonsense x) -> ()"); }',
-            ['torch refuses "g(Nonsense x) -> ()"', "Nonsense"],
+            ['torch rejects "g(Nonsense x) -> ()"', "Nonsense"],
         ),
         (
             """OPWRIGHT_LIBRARY(late, m) { m.def("f(Tensor x, float n) -> Tensor"); }
             OPWRIGHT_IMPL(late, NoSuchKey, m) { m.impl("f", OPWRIGHT_FN(other)); }""",
-            ["late::f for NoSuchKey", "is refused by torch"],
+            ["late::f for NoSuchKey", "is rejected by torch"],
         ),
     ],
     ids=["type", "count", "result", "no definition", "schema", "key"],

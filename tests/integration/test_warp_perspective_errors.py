@@ -126,7 +126,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "a transparent border": (
         (IMAGE, EYE, 2, 2),
         {"border_mode": "transparent"},
-        "border_mode 'transparent' is refused: it leaves pixels of the output as they were, and this output is fresh",
+        "border_mode 'transparent' is not supported: it leaves pixels of the output as they were, and this output is",
     ),
     "a border value of two numbers": (
         (PIXELS, EYE, 2, 2),

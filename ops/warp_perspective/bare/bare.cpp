@@ -33,7 +33,7 @@ extern "C" __attribute__((visibility("default"))) const char* bare_warp_perspect
             }
         }
         if (into.data != target->data) {
-            failure = "cv::warpPerspective left the target and allocated memory of its own";
+            failure = "cv::warpPerspective left the target and allocated other memory";
             return failure.c_str();
         }
         return nullptr;

@@ -63,7 +63,7 @@ def cuda_home(nvcc: Compiler) -> Path:
     dry = run([*nvcc.command, "--dryrun", "-E", "-x", "cu", "/dev/null"], check=False).output
     if here := re.search(r"_HERE_=(\S+)", dry):
         return Path(here[1]).resolve().parent
-    msg = f"{nvcc.path} does not say where its CUDA toolkit is: set CUDA_HOME to the toolkit's folder"
+    msg = f"{nvcc.path} does not report its CUDA toolkit: set CUDA_HOME to the toolkit's folder"
     raise ToolchainError(msg)
 
 

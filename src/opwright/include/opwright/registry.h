@@ -223,7 +223,7 @@ class Registry {
         handles_.push_back(library);
         for (const Definition& definition : ns.definitions) {
             if (aoti_torch_library_def(library, definition.schema.c_str()) == TORCH_SUCCESS) continue;
-            return joined({"torch refuses \"", definition.schema, "\" (", definition.location.file, ":",
+            return joined({"torch rejects \"", definition.schema, "\" (", definition.location.file, ":",
                            definition.location.line, "): ", last_torch_error()});
         }
         return "";
@@ -239,7 +239,7 @@ class Registry {
             if (made && torch_library_impl(library, name.c_str(), kernel.call, TORCH_ABI_VERSION) == TORCH_SUCCESS) {
                 continue;
             }
-            return joined({about(ns, kernel), " is refused by torch: ", last_torch_error()});
+            return joined({about(ns, kernel), " is rejected by torch: ", last_torch_error()});
         }
         return "";
     }
