@@ -18,7 +18,7 @@ from opwright.bundle.compare.goldens import run_goldens, write_golden
 from opwright.bundle.compare.tolerance import TOLERANCES
 from opwright.bundle.compile.aoti import Package, write_package
 from opwright.bundle.compile.compilation import Compilation
-from opwright.bundle.compile.processor import features_here, features_needed
+from opwright.bundle.compile.processor import features_needed
 from opwright.bundle.compile.torchscript import write_torchscript
 from opwright.bundle.format.limits import FORMAT
 from opwright.bundle.format.manifest import Cpu, Input, Manifest, ModelFile, TorchVersions
@@ -32,6 +32,7 @@ from opwright.bundle.source.samples import find_inputs, read_samples
 from opwright.bundle.source.weights import load_weights
 from opwright.errors import BundleError
 from opwright.report.progress import Progress
+from opwright.toolchain.machine import processor_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -197,7 +198,7 @@ def _features(needed: tuple[str, ...], libraries: list[Opened], notes: list[str]
             notes.append(f"{library.given} was built elsewhere: which features it needs of a processor is not known")
         else:
             features.update(features_needed(library.flags, notes.append))
-    if beyond := sorted(features - features_here()):
+    if beyond := sorted(features - processor_features()):
         notes.append(f"this machine itself cannot run the bundle: its processor lacks {', '.join(beyond)}")
     return tuple(sorted(features))
 

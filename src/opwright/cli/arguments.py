@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
+from opwright.cli.output import check_target
 from opwright.toolchain.devices import DEVICES
 
 PATH = click.Path(path_type=Path)
+
+Target = TypeVar("Target", str, Path, None)
+
+
+def _checked(_context: click.Context, option: click.Parameter, target: Target) -> Target:
+    if target is not None:
+        check_target(option.opts[0], str(target))
+    return target
+
 
 library_argument = click.argument("path", type=PATH)
 bundle_argument = click.argument("bundle", type=PATH)
@@ -21,5 +32,10 @@ devices_option = click.option(
     help=f"Only this device: {' or '.join(DEVICES)}.",
 )
 seed_option = click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Seed of random inputs.")
-html_option = click.option("--html", metavar="FILE", type=PATH, help="Write the report as an HTML page.")
-json_option = click.option("--json", metavar="FILE", help="Write the result as JSON to FILE; - is standard output.")
+html_option = click.option(
+    "--html", metavar="FILE", type=PATH, callback=_checked, help="Write the report as an HTML page."
+)
+_JSON_HELP = "Write the result as JSON to FILE; - is standard output."
+json_option = click.option("--json", metavar="FILE", callback=_checked, help=_JSON_HELP)
+# Of a verb that the host carries out: it checks FILE itself, and its exit code says so.
+host_json_option = click.option("--json", metavar="FILE", help=_JSON_HELP)

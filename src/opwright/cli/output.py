@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +51,23 @@ def write_text(option: str, target: str, text: str) -> None:
     try:
         Path(target).write_text(text)
     except OSError as error:
-        msg = (
-            f"{option} {target} cannot be written: {error.strerror}. "
-            "Name a file in a folder that exists, or - for standard output"
-        )
-        raise OpwrightError(msg) from error
+        raise _unwritable(option, target, error.strerror) from error
+
+
+def check_target(option: str, target: str) -> None:
+    """Check that `target` names a file that can be written later, before the work for it begins.
+
+    Raises:
+        OpwrightError: its folder does not exist, or it is a folder itself.
+    """
+    if target != "-" and Path(target).is_dir():
+        raise _unwritable(option, target, os.strerror(errno.EISDIR))
+    if not Path(target).parent.is_dir():
+        raise _unwritable(option, target, os.strerror(errno.ENOENT))
+
+
+def _unwritable(option: str, target: str, reason: str | None) -> OpwrightError:
+    return OpwrightError(
+        f"{option} {target} cannot be written: {reason}. Name a file in a folder that exists"
+        + (", or - for standard output" if option == "--json" else "")
+    )

@@ -14,6 +14,7 @@ _INSTRUCTION_SETS = (
     *("asimd", "sve", "sve2", "i8mm", "bf16"),
 )
 _GIB = 2**30
+_CPUINFO = Path("/proc/cpuinfo")
 
 
 @dataclass(frozen=True)
@@ -39,20 +40,33 @@ class Machine:
         return f"{self.processor}, {self.processors} CPUs, {memory}, Python {self.python}"
 
 
-def this_machine(cpuinfo: Path = Path("/proc/cpuinfo")) -> Machine:
+def this_machine(cpuinfo: Path = _CPUINFO) -> Machine:
     """The machine that this process runs on.
 
     Args:
-        cpuinfo: where the system describes its processors.
+        cpuinfo: the file in which Linux describes the processors.
     """
-    text = cpuinfo.read_text(encoding="utf-8", errors="replace") if cpuinfo.is_file() else ""
-    model = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    flags = re.search(r"^(?:flags|Features)\s*:\s*(.+)$", text, re.MULTILINE)
-    known = set(flags[1].split()) if flags else set()
+    model = _field("model name", cpuinfo)
+    known = processor_features(cpuinfo)
     return Machine(
-        processor=" ".join(model[1].split()) if model else platform.machine(),
+        processor=" ".join(model.split()) or platform.machine(),
         processors=len(os.sched_getaffinity(0)),
         instruction_sets=tuple(name for name in _INSTRUCTION_SETS if name in known),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         python=platform.python_version(),
     )
+
+
+def processor_features(cpuinfo: Path = _CPUINFO) -> frozenset[str]:
+    """The features of this machine's processor, as Linux names them; empty if it lists none.
+
+    Args:
+        cpuinfo: the file in which Linux describes the processors.
+    """
+    return frozenset(_field("(?:flags|Features)", cpuinfo).split())
+
+
+def _field(name: str, cpuinfo: Path) -> str:
+    text = cpuinfo.read_text(encoding="utf-8", errors="replace") if cpuinfo.is_file() else ""
+    found = re.search(rf"^{name}\s*:\s*(.+)$", text, re.MULTILINE)
+    return found[1] if found else ""

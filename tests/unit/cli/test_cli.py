@@ -101,8 +101,14 @@ def test_the_doctor_finds_a_cache_that_cannot_be_written(tmp_path: Path) -> None
     assert "cannot be written" in ended.stdout
 
 
-def test_a_json_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    ended = opwright("doctor", "--json", str(tmp_path / "nowhere" / "out.json"))
-    assert ended.returncode == 1
-    assert "out.json cannot be written: No such file or directory. Name a file in a folder that exists" in ended.stderr
-    assert "Traceback" not in ended.stderr
+# Before the work: the library that they name does not exist, and is not missed.
+@pytest.mark.parametrize(
+    "arguments", ["doctor --json", "check nothing --json", "check nothing --html", "bench x --html"]
+)
+def test_a_result_that_cannot_be_written_is_an_error_before_the_work(arguments: str, tmp_path: Path) -> None:
+    for target, reason in ((tmp_path / "nowhere" / "out", "No such file or directory"), (tmp_path, "Is a directory")):
+        ended = opwright(*arguments.split(), str(target))
+        assert ended.returncode == 1
+        assert f"{target} cannot be written: {reason}. Name a file in a folder that exists" in ended.stderr
+        assert "Traceback" not in ended.stderr
+        assert ("- for standard output" in ended.stderr) == ("--json" in arguments)

@@ -4,7 +4,7 @@ import os
 import platform
 from typing import TYPE_CHECKING
 
-from opwright.toolchain.machine import this_machine
+from opwright.toolchain.machine import processor_features, this_machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +30,13 @@ def test_a_machine_is_its_model_and_what_it_can_compute_with(tmp_path: Path) -> 
 def test_a_machine_that_says_nothing_has_an_architecture(tmp_path: Path) -> None:
     machine = this_machine(tmp_path / "nothing")
     assert (machine.processor, machine.instruction_sets) == (platform.machine(), ())
+
+
+def test_the_features_of_a_processor_are_those_that_the_system_lists(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text(CPUINFO)
+    assert processor_features(tmp_path / "cpuinfo") == {"fpu", "sse2", "avx2", "avx512f", "amx_tile", "fma"}
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nbugs\t\t: none\n")
+    assert processor_features(tmp_path / "cpuinfo") == set()
 
 
 def test_this_machine_has_processors_and_memory_and_no_name() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.errors import BundleError
@@ -92,12 +91,6 @@ def features_needed(flags: Sequence[str], on_unknown: Callable[[str], None]) -> 
         elif not _NO_FEATURE.fullmatch(macro):
             on_unknown(f"the compiler may use {macro.strip('_')}, which opwright does not know: no host checks for it")
     return tuple(sorted(found))
-
-
-def features_here(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
-    """The features of this machine's processor, as Linux names them."""
-    found = re.search(r"^flags\s*:\s*(.+)$", cpuinfo.read_text(errors="replace"), re.MULTILINE)
-    return frozenset(found[1].split()) if found else frozenset()
 
 
 def _macros(flags: Sequence[str]) -> set[str]:

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import platform
-from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.bundle.compile.processor import features_here, features_needed
+from opwright.bundle.compile.processor import features_needed
 from opwright.errors import BundleError
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from opwright.toolchain.machine import processor_features
 
 V3 = {"abm", "avx", "avx2", "bmi1", "bmi2", "cx16", "f16c", "fma", "lahf_lm", "movbe", "pni", "popcnt"}
 V3 |= {"sse4_1", "sse4_2", "ssse3"}
@@ -52,7 +49,7 @@ def test_the_features_are_those_that_the_compiler_may_use_under_linuxs_names(
 
 
 def test_what_is_compiled_for_this_machine_needs_nothing_that_it_lacks() -> None:
-    assert needed("-march=native") <= features_here()
+    assert needed("-march=native") <= processor_features()
 
 
 def test_a_feature_without_a_known_name_is_reported_and_not_made_up() -> None:
@@ -64,10 +61,3 @@ def test_a_feature_without_a_known_name_is_reported_and_not_made_up() -> None:
 def test_a_level_that_the_compiler_does_not_know_is_told() -> None:
     with pytest.raises(BundleError, match=r"the compiler does not take -march=x86-64-v9: .*error"):
         needed("-march=x86-64-v9")
-
-
-def test_the_features_here_are_read_from_what_the_system_says(tmp_path: Path) -> None:
-    (tmp_path / "cpuinfo").write_text("processor : 0\nflags\t\t: fpu avx2 fma\nbugs : none\n")
-    assert features_here(tmp_path / "cpuinfo") == {"fpu", "avx2", "fma"}
-    (tmp_path / "cpuinfo").write_text("")
-    assert features_here(tmp_path / "cpuinfo") == set()
