@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import interpreter
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -94,6 +96,16 @@ def required() -> tuple[str, ...]:
     """Returns what the switch says that this machine must have."""
     names = os.environ.get(SWITCH, "").replace(",", " ").split()
     return _known(tuple(names), f"the environment variable {SWITCH}")
+
+
+@pytest.fixture
+def forked() -> None:
+    """Lets the processes of `opwright.check` be forked from one that has imported PyTorch."""
+    interpreter.python()
+
+
+def pytest_sessionfinish() -> None:
+    interpreter.close()
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +15,7 @@ from opwright.builder.cache import Cache
 from opwright.builder.compile import Artefact, build_plan, copy_to
 from opwright.builder.plan import plan_sources
 from opwright.errors import BuildError
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,7 +146,7 @@ def test_the_command_line_builds_copies_and_reports(folder: Path) -> None:
     (folder / "kernel.cpp").write_text("#include <opwright/op.h>\n")
     target = folder / "out" / "libf.so"
     ended = subprocess.run(
-        [sys.executable, "-m", "opwright", "build", str(folder), "-o", str(target), "--json", "-"],
+        [*python(), "-m", "opwright", "build", str(folder), "-o", str(target), "--json", "-"],
         env=os.environ,
         capture_output=True,
         text=True,

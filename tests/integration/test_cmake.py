@@ -15,6 +15,7 @@ import pytest
 import opwright
 from opwright.builder.compile import compose
 from opwright.builder.plan import plan_sources
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce, Cmake, Dynamic
@@ -89,7 +90,7 @@ def write(folder: Path, files: dict[str, str]) -> Path:
 def in_python(library: Path, expression: str) -> str:
     """What `expression` is in a new Python that has opened `library`."""
     script = f"import torch; torch.ops.load_library({str(library)!r}); print({expression})"
-    return subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run([*python(), "-c", script], check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture(scope="session")

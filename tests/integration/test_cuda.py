@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
 import opwright
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,7 +104,7 @@ def test_an_error_in_a_cuda_source_has_its_place(folder: Path) -> None:
 def test_a_cpu_build_of_pytorch_gets_the_cpu_half(folder: Path) -> None:
     mixed = opwright.open(folder)
     assert torch.equal(mixed.ops.double(torch.ones(3)), torch.full((3,), 2.0))
-    command = [sys.executable, "-m", "opwright", "build", str(folder)]
+    command = [*python(), "-m", "opwright", "build", str(folder)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     assert said == "left out: cuda.cu (this PyTorch is a CPU build; --cuda compiles them anyway)\n"
 

@@ -23,6 +23,7 @@ import opwright
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import plan_sources
 from opwright.toolchain.compiler import cuda_home, find_nvcc
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -281,7 +282,7 @@ def test_the_mixed_extension_builds_without_a_gpu_and_says_what_it_needs(
 def called(folder: Path, module: str) -> str:
     """What the program CALL prints, with a module and lltm.py from `folder`."""
     ended = subprocess.run(
-        [sys.executable, "-c", CALL, str(folder), module], cwd="/", capture_output=True, text=True, check=False
+        [*python(), "-c", CALL, str(folder), module], cwd="/", capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

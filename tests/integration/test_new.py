@@ -20,6 +20,8 @@ from opwright.scaffold.flavour import Flavour
 if TYPE_CHECKING:
     from opwright.checker.verdict import Report
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 
 TUTORIAL = (Path(__file__).parents[2] / "docs/first_operator.md").read_text()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import torch
 
 import opwright
 from opwright.bundle.format.read import read_manifest
+from tests.interpreter import python
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 SHIPPING = (Path(__file__).parents[2] / "docs/shipping.md").read_text()
@@ -37,7 +37,7 @@ def test_the_first_bundle_of_the_page_on_shipping_is_shipped_as_it_says(tmp_path
     (tmp_path / "model.py").write_text(_block("python", "def samples", SHIPPING))
     shown = SHIPPING.partition("-o gated\n")[2].partition("```")[0]
     for line in re.findall(r"^\$ opwright ((?:new|ship) .*)", SHIPPING, flags=re.MULTILINE)[:2]:
-        command = [sys.executable, "-m", "opwright", *line.split()]
+        command = [*python(), "-m", "opwright", *line.split()]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     rows = re.findall(r"^(?:goldens|lib|model|script|freeze|optimize|saved)[^ ]*", shown, flags=re.MULTILINE)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
+from tests.interpreter import python
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -294,7 +296,7 @@ def kernels(*names):
     return [name for name in names if torch._C._dispatch_has_kernel(name)]
 """
     done = subprocess.run(
-        [sys.executable, "-c", prologue + script + "\nprint(json.dumps(seen))", *map(str, libraries)],
+        [*python(), "-c", prologue + script + "\nprint(json.dumps(seen))", *map(str, libraries)],
         capture_output=True,
         text=True,
         check=False,

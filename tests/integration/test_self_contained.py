@@ -19,6 +19,8 @@ import pytest
 import torch
 from filelock import FileLock
 
+from tests.interpreter import python
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -95,7 +97,7 @@ class Bare:
 def ship(folder: Path) -> None:
     """The bundle in both formats, each in a root folder of its own; what is large is there once."""
     done = subprocess.run(
-        [sys.executable, "-c", SHIP, folder],
+        [*python(), "-c", SHIP, folder],
         check=False,
         capture_output=True,
         text=True,

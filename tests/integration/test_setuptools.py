@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opwright.errors import SpecError
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,7 +99,7 @@ def test_operators_get_a_name_without_a_python_version_and_modules_get_pythons(p
     assert "cpython" in built["binding"]
     assert "cpython" in built["plain"]
     used = subprocess.run(
-        [sys.executable, "-c", USE, str(project / "out")], cwd="/", capture_output=True, text=True, check=False
+        [*python(), "-c", USE, str(project / "out")], cwd="/", capture_output=True, text=True, check=False
     )
     assert used.stdout == "2 3\n", used.stderr
 

@@ -152,6 +152,7 @@ class _Server:
             end.close()
         os.environ.clear()
         os.environ.update(job["environment"])
+        tempfile.tempdir = None  # where it is depends on the environment
         os.chdir(job["folder"])
         return job["module"], job["arguments"]
 

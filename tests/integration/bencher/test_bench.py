@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.interpreter import python
 
 TIMED = Path(__file__).parents[2] / "packages" / "timed"
 
 
 def bench(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "opwright", "bench", *map(str, arguments)],
+        [*python(), "-m", "opwright", "bench", *map(str, arguments)],
         env={**os.environ, "COLUMNS": "200", **environment},
         capture_output=True,
         text=True,

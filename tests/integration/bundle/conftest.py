@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from opwright.bundle.format.read import read_manifest
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from opwright.bundle.format.manifest import Manifest
@@ -41,7 +41,7 @@ class ShipOnce(Protocol):
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "opwright", "ship", *arguments]
+    return [*python(), "-m", "opwright", "ship", *arguments]
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ import torch
 
 from opwright.bundle.format.read import read_manifest
 from opwright.host.install import host_program
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from tests.integration.conftest import BuildOnce
@@ -44,13 +44,13 @@ torch.export.save(torch.export.export(models.Plain().eval(), (torch.zeros(2, 3, 
 @pytest.fixture(scope="session")
 def old(build_once: BuildOnce) -> Path:
     def make(folder: Path) -> None:
-        subprocess.run([sys.executable, "-c", MAKE], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+        subprocess.run([*python(), "-c", MAKE], cwd=folder, check=True, stderr=subprocess.DEVNULL)
 
     return build_once("migrate", make)
 
 
 def migrate(saved: Path, output: Path, *more: str, source: str = "net") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "opwright", "migrate", str(saved), "--source", f"{MODELS}:{source}"]
+    command = [*python(), "-m", "opwright", "migrate", str(saved), "--source", f"{MODELS}:{source}"]
     return subprocess.run(
         [*command, "--ops", str(TIMED), "-o", str(output), *more], capture_output=True, text=True, check=False
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import pytest
 import torch
 
 from opwright.host.install import host_program
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from tests.integration.bundle.conftest import Bundle, ShipOnce
@@ -74,7 +74,7 @@ def test_the_host_gives_what_python_gives_input_by_input(bundle: Bundle, tmp_pat
         requests.append(["--input", str(arrays), "--output", str(tmp_path / f"host{at}.npy")])
         asked.append(f"{arrays} {tmp_path / f'python{at}.npy'}")
     files = [str(bundle.path), manifest.model.file, *(library.file for library in manifest.libraries)]
-    subprocess.run([sys.executable, "-c", PYTHON, *files], input="\n".join(asked), text=True, check=True)
+    subprocess.run([*python(), "-c", PYTHON, *files], input="\n".join(asked), text=True, check=True)
     assert len(requests) > 1
     for at, request in enumerate(requests):
         done = subprocess.run(
@@ -82,9 +82,9 @@ def test_the_host_gives_what_python_gives_input_by_input(bundle: Bundle, tmp_pat
         )
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout.splitlines()[-1])["python_mapped"] is False
-        host, python = (np.load(tmp_path / f"{who}{at}.npy") for who in ("host", "python"))
-        assert np.array_equal(host, python)  # to the last bit, in both formats
-        assert np.abs(host - expected[at]).max() <= manifest.tolerance * np.abs(expected[at]).max()
+        in_host, in_python = (np.load(tmp_path / f"{who}{at}.npy") for who in ("host", "python"))
+        assert np.array_equal(in_host, in_python)  # to the last bit, in both formats
+        assert np.abs(in_host - expected[at]).max() <= manifest.tolerance * np.abs(expected[at]).max()
 
 
 def test_the_host_verifies_the_bundle(bundle: Bundle) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from opwright.checker.verdict import Cell, Report
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 HEAD = """\
 from __future__ import annotations
 from collections.abc import Sequence

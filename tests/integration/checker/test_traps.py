@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import opwright
-from opwright.checker.check import PRELOADED
-from opwright.toolchain.fork_server import fork_server
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+pytestmark = pytest.mark.usefixtures("forked")
 
 TRAPS = Path(__file__).parents[2] / "packages" / "traps"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((TRAPS / "expected.json").read_text())
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _imported_once() -> Iterator[None]:
-    """All checks of this file fork from one process: importing PyTorch for each would take most of their time."""
-    with fork_server(PRELOADED):
-        yield
 
 
 def runtimes(name: str) -> list[str]:

@@ -10,7 +10,7 @@ import opwright
 from opwright.checker.runtime_table import RUNTIME_NAMES
 from opwright.spec import Make, library_at
 
-pytestmark = pytest.mark.needs("opencv")
+pytestmark = [pytest.mark.needs("opencv"), pytest.mark.usefixtures("forked")]
 
 FOLDER = Path(__file__).parents[3] / "ops" / "warp_perspective"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ import torch
 import opwright
 from opwright.errors import BridgeError
 from opwright.loader import bridge
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,7 @@ print("compared", compared)
 def test_without_a_compiler_the_gradients_are_registered_in_python(package: Path, tmp_path: Path) -> None:
     path = opwright.build(package)
     environment = {**os.environ, "CXX": "/nonexistent/c++", "OPWRIGHT_CACHE": str(tmp_path)}
-    command: list[str | Path] = [sys.executable, "-c", SCRIPT, package, path]
+    command: list[str | Path] = [*python(), "-c", SCRIPT, package, path]
     ran = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     warning, compared = ran.stdout.splitlines()
@@ -108,7 +108,7 @@ TABLE = 'extern "C" const char* opwright_gradients() { return "unreadable::f unr
 
 
 def test_a_table_that_cannot_be_read_is_an_error_and_spoils_no_other(package: Path) -> None:
-    command: list[str | Path] = [sys.executable, "-c", UNREADABLE, package, TABLE]
+    command: list[str | Path] = [*python(), "-c", UNREADABLE, package, TABLE]
     ran = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     message, node = ran.stdout.splitlines()

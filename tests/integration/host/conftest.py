@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,6 +17,7 @@ import torch
 from PIL import Image
 
 from opwright.host.install import host_program, install_host
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -124,7 +124,7 @@ def aoti(build_once: BuildOnce) -> Path:
 def _shipped(build_once: BuildOnce, form: str) -> Path:
     def ship(folder: Path) -> None:
         words: list[str | Path] = [ROOT / "tests/packages/blended", folder / "bundle", form]
-        done = subprocess.run([sys.executable, "-c", SHIP, *words], capture_output=True, text=True, check=False)
+        done = subprocess.run([*python(), "-c", SHIP, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
     return build_once(f"blended-{form}", ship) / "bundle"

@@ -8,6 +8,8 @@ import opwright
 from opwright.checker.runtime_table import RUNTIME_NAMES
 from tests.integration.lltm.conftest import FOLDER
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 
 @pytest.mark.parametrize("name", ["cell", "sequence"])
 def test_every_runtime_passes_but_the_one_that_is_not_claimed(name: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +14,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 from torch.fx.experimental.proxy_tensor import make_fx
+
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -237,6 +238,6 @@ print("compared")
 def test_a_processor_with_narrower_vectors_gives_the_same(lltm: Loaded, instruction_set: str) -> None:
     assert lltm.path is not None  # built by now
     environment = {**os.environ, "LLTM_SIMD": instruction_set}
-    command = [sys.executable, "-c", NARROWER, os.path.dirname(__file__)]  # noqa: PTH120  a string for a command line
+    command = [*python(), "-c", NARROWER, os.path.dirname(__file__)]  # noqa: PTH120  a string for a command line
     ran = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert ran.stdout == "compared\n", ran.stderr

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from opwright.spec import Library
     from tests.unit.conftest import Describe
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 TWO = """
 @library.op
 def right(x: Tensor) -> Tensor:

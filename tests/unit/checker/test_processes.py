@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from opwright.spec import Library
     from tests.unit.conftest import Describe
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 CELLS = [
     ("chatty", "trace"),
     ("dies_on_17", "eager"),

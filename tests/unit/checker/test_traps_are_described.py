@@ -75,8 +75,12 @@ def test_the_library_is_faulty_unless_the_repaired_twin_is_asked_for(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(SWITCH, raising=False)
-    assert library_at(TRAPS / name).cflags == (["-DFAULTY"] if places(name, "cpu.cpp") else [])
-    assert opened(name, "repaired", monkeypatch).cflags == []
+    faulty, repaired = library_at(TRAPS / name), opened(name, "repaired", monkeypatch)
+    sources = ["cpu.cpp"] if (TRAPS / name / "cpu.cpp").is_file() else []
+    assert [source.name for source in repaired.sources] == sources
+    assert [source.name for source in faulty.sources] == (["faulty.cpp"] if places(name, "cpu.cpp") else sources)
+    # What the two have in common, their definitions, is compiled once.
+    assert faulty.cflags == repaired.cflags
 
 
 def test_the_twins_differ_in_one_place(name: str) -> None:

@@ -18,9 +18,9 @@ from opwright.toolchain.run import run
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-PREPARED = "import os\nby = os.getpid()\nnumbers = []\n"
+PREPARED = "import os, tempfile\nby = os.getpid()\nnumbers = []\ntempfile.gettempdir()\n"
 PROGRAM = """
-import os, signal, sys, time
+import os, signal, sys, tempfile, time
 import prepared
 
 def main():
@@ -29,6 +29,8 @@ def main():
             prepared.numbers.append(1)
             print(prepared.by == os.getppid(), len(prepared.numbers), os.getcwd(), os.environ.get("A_VARIABLE"))
             print("aside", file=sys.stderr)
+        case ["temporary"]:
+            print(tempfile.gettempdir())
         case ["exit"]:
             sys.exit(3)
         case ["raise"]:
@@ -51,6 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "program.py").write_text(PROGRAM)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+        patch.setattr("opwright.toolchain.fork_server._shared", [])  # other tests may have opened one
         yield folder
 
 
@@ -67,6 +70,10 @@ def test_a_program_runs_in_a_process_of_its_own_that_has_imported_what_it_needs(
         done = run([*python, "program", "where"], cwd=tmp_path, env={"A_VARIABLE": value})
         assert sorted(done.output.splitlines()) == [f"True 1 {tmp_path} {value}", "aside"]
         assert done.exit_code == 0
+
+
+def test_its_folder_for_temporary_files_is_that_of_its_environment(python: Sequence[str], tmp_path: Path) -> None:
+    assert run([*python, "program", "temporary"], env={"TMPDIR": str(tmp_path)}).output == f"{tmp_path}\n"
 
 
 def test_it_ends_as_it_would_without_a_server(python: Sequence[str]) -> None:

@@ -1,0 +1,48 @@
+"""A Python that has imported PyTorch already, for tests that are not about how a process starts."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import runpy
+import sys
+from pathlib import Path
+from types import ModuleType
+
+_open = contextlib.ExitStack()
+
+
+@functools.cache
+def python() -> tuple[str, ...]:
+    """Returns the words that stand in for `python` on a command line; `-c TEXT` or `-m MODULE` follows.
+
+    Each program has a process of its own, forked from one that has imported PyTorch, which saves seconds. From the
+    first call on, `opwright.check` takes its processes from there, too.
+    """
+    from opwright.checker.check import PRELOADED
+    from opwright.toolchain.fork_server import fork_server
+
+    return (*_open.enter_context(fork_server(PRELOADED)), __name__)
+
+
+def close() -> None:
+    """Ends the process that the others are forked from."""
+    _open.close()
+    python.cache_clear()
+
+
+def main() -> None:
+    """Runs what the arguments name, in the forked process."""
+    flag, what, *arguments = sys.argv[1:]
+    sys.argv = [flag, *arguments]
+    sys.path[0] = str(Path.cwd())
+    if flag == "-m":
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+        return
+    script = ModuleType("__main__")
+    sys.modules["__main__"] = script  # a pickle looks here for the classes of a script
+    exec(compile(what, "<string>", "exec"), script.__dict__)
+
+
+if __name__ == "__main__":
+    main()
