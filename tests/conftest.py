@@ -13,13 +13,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-from tests import interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,11 +100,14 @@ def required() -> tuple[str, ...]:
 @pytest.fixture
 def forked() -> None:
     """Lets the processes of `opwright.check` be forked from one that has imported PyTorch."""
-    interpreter.python()
+    from tests.interpreter import python
+
+    python()
 
 
 def pytest_sessionfinish() -> None:
-    interpreter.close()
+    if (used := sys.modules.get("tests.interpreter")) is not None:
+        used.close()
 
 
 @pytest.fixture(scope="session")
@@ -119,6 +121,8 @@ def pytest_configure() -> None:
     os.environ.setdefault("OPWRIGHT_CACHE", str(Path(__file__).parents[1] / "build" / "test-cache"))
     # Vector instructions are assumed to work: Inductor's trial of each kind takes seconds in every process.
     os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
+    # Threads that wait for work sleep: test processes side by side have more threads than there are cores.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     required()  # a slip of the pen in the switch stops the run before the first test
 
 

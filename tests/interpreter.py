@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+# What torch.compile and AOTInductor import at their first call.
+_OF_COMPILERS = ("torch._inductor.compile_fx", "setuptools")
 _open = contextlib.ExitStack()
 
 
@@ -22,7 +24,7 @@ def python() -> tuple[str, ...]:
     from opwright.checker.check import PRELOADED
     from opwright.toolchain.fork_server import fork_server
 
-    return (*_open.enter_context(fork_server(PRELOADED)), __name__)
+    return (*_open.enter_context(fork_server((*PRELOADED, *_OF_COMPILERS))), __name__)
 
 
 def close() -> None:

@@ -232,7 +232,7 @@ def test_cuda_sources_are_compiled_by_nvcc_where_there_are_some(tmp_path: Path, 
         ("alone SOURCES alone.cpp ABI newest", "abi='newest' is unknown: expected 'stable' or 'full'"),
         ("alone SOURCES alone.cpp PACKAGES no_such_thing", "the package 'no_such_thing' is not installed"),
         ("module SOURCES module.cpp", "module binds a Python module, and opwright_add_library builds operators"),
-        ("gpu SOURCES alone.cu", "$CUDA_HOME names /nowhere/bin/nvcc, which is not a program"),
+        ("gpu SOURCES alone.cu", "$CUDA_HOME names /nowhere/bin/nvcc, which is not an executable program"),
     ],
 )
 def test_what_cannot_be_added_is_an_error_of_cmakes(tmp_path: Path, cmake: Cmake, call: str, message: str) -> None:

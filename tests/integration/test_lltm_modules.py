@@ -19,8 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tests.interpreter import python
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -194,7 +192,7 @@ def test_nothing_is_opened_before_a_native_module_is_made_or_unpickled(tmp_path:
     (tmp_path / "given.pickle").write_bytes(
         pickle.dumps({"module": module, "input": x, "output": module(x)[0].detach()})
     )
-    command = [*python(), "-c", IMPORTED, str(tmp_path / "given.pickle")]
+    command = [sys.executable, "-c", IMPORTED, str(tmp_path / "given.pickle")]
     ran = subprocess.run(
         command, env={**os.environ, "PYTHONPATH": str(OPS)}, capture_output=True, text=True, check=False
     )

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -304,7 +305,8 @@ def test_a_built_library_is_taken_as_it_is(timed: Path, tmp_path: Path) -> None:
 
 
 def test_a_killed_command_leaves_no_bundle_and_the_next_one_cleans_up(tmp_path: Path) -> None:
-    arguments = command(f"{MODELS}:plain", "-o", str(tmp_path / "b"), "--verbose")
+    # A process of its own, which the signal ends at once.
+    arguments = [sys.executable, "-m", "opwright", "ship", f"{MODELS}:plain", "-o", str(tmp_path / "b"), "--verbose"]
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as running:
         assert running.stderr is not None
         assert any(line.startswith("b: saved and loaded") for line in running.stderr)

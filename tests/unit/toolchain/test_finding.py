@@ -26,21 +26,21 @@ def test_the_compiler_that_cxx_names_is_taken_with_its_prefix(tmp_path: Path, mo
 
 def test_a_cxx_that_names_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "/no/such/g++")
-    with pytest.raises(ToolchainError, match=r"\$CXX names /no/such/g\+\+, which is not a program"):
+    with pytest.raises(ToolchainError, match=r"\$CXX names /no/such/g\+\+, which is not an executable program"):
         compiler.find_cxx()
 
 
 def test_a_machine_without_compilers_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolchainError, match=r"no C\+\+ compiler: .* in the package g\+\+"):
+    with pytest.raises(ToolchainError, match=r"no C\+\+ compiler: .* install the package g\+\+"):
         compiler.find_cxx()
 
 
 def test_a_cuda_home_without_nvcc_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("CUDACXX", raising=False)
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    with pytest.raises(ToolchainError, match=r"\$CUDA_HOME names .*/bin/nvcc, which is not a program"):
+    with pytest.raises(ToolchainError, match=r"\$CUDA_HOME names .*/bin/nvcc, which is not an executable program"):
         compiler.find_nvcc()
 
 

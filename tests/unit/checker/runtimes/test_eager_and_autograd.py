@@ -123,7 +123,7 @@ def f(x: Tensor) -> Tensor:
         (RIGHT.replace("x * x.sin()", "x > 0"), "no sample has floating-point inputs and outputs"),
         (
             RIGHT.replace(".op", ".op(mutates=('x',))").replace("return x * x.sin()", "return x.sin_() * 1"),
-            "it writes to x",
+            "it mutates x",
         ),
     ],
 )
