@@ -119,3 +119,20 @@ def test_samples_that_are_returned_and_not_yielded_are_refused() -> None:
 
     with pytest.raises(SpecError, match=r"the samples of mine::f must be a generator: write `yield make\.randn"):
         list(draw_samples(samples, Make(), "mine::f"))
+
+
+def test_the_numbers_of_a_very_large_tensor_are_repeated_but_not_at_a_power_of_two() -> None:
+    count = 2**24 + 2**20
+    drawn = Make().randint(0, 100, count, dtype=torch.uint8)
+    block = 2**24 - 3
+    assert torch.equal(drawn[block:], drawn[: count - block])
+    assert not torch.equal(drawn[2**24 :], drawn[: count - 2**24])
+    assert drawn[:block].max() == 99
+    few = Make().randint(0, 100, 1000, dtype=torch.uint8)
+    assert torch.equal(few, Make().randint(0, 100, 1000, dtype=torch.uint8))
+
+
+def test_on_the_meta_device_nothing_is_drawn() -> None:
+    drawn = Make(device="meta").randn(2**40, 3)
+    assert drawn.is_meta
+    assert drawn.shape == (2**40, 3)

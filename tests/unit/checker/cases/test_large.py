@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from opwright.checker.cases import large
+from opwright.checker.cases.case import Case, Family
+from tests.unit.checker.cases.conftest import ASKED, WRITTEN
+
+if TYPE_CHECKING:
+    from opwright.checker.subject import Subject
+    from tests.unit.checker.conftest import MakeSubject
+
+
+def test_a_large_call_is_made_only_where_it_is_asked_for(asked: Subject) -> None:
+    assert asked.large() == (None, "")
+
+
+def test_where_memory_is_short_a_large_call_is_left_out_and_it_is_said(
+    make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large, "bytes_free", lambda device: 10 * 2**30)
+    subject = make_subject(WRITTEN, large=True)
+    case, reason = subject.large()
+    assert case is None
+    assert reason == ("no call with more than 2^31 bytes was tried: that takes 12.0 GiB of memory, 10.0 GiB are free")
+
+
+def drawn_large(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> tuple[Case | None, str]:
+    """What `large` gives where there is memory, without taking any: the numbers are left out."""
+    monkeypatch.setattr(large, "bytes_free", lambda device: 2**40)
+    given = subject.samples
+    subject.device = "meta"
+    return large.large_case(subject.op, given, "meta", subject.options.seed)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "sizes", "dtype"),
+    [
+        # The size that is asked for first, in the claimed dtype of fewest bytes: (n, 2 n) of two bytes each.
+        (ASKED, "sample 1, size 1 as 23171: more than 2^31 bytes", (23171, 46342), torch.bfloat16),
+        (WRITTEN, "sample 1, size 12 as 107374183: more than 2^31 bytes", (107374183, 5), torch.float32),
+    ],
+)
+def test_a_large_call_has_just_more_than_2_to_the_31_bytes(
+    make_subject: MakeSubject,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    name: str,
+    sizes: tuple[int, ...],
+    dtype: torch.dtype,
+) -> None:
+    case, reason = drawn_large(make_subject(text, large=True), monkeypatch)
+    assert reason == ""
+    assert case is not None
+    assert (case.name, case.family, case.claimed) == (name, Family.FAR, False)
+    assert (tuple(case.arguments["x"].shape), case.arguments["x"].dtype) == (sizes, dtype)
+    assert case.arguments["x"].nbytes > 2**31
+
+
+@pytest.mark.parametrize(
+    ("samples", "reason"),
+    [
+        ("yield make.photograph('camera').float()", "no size in the samples makes such a tensor"),
+        ("n = make.size(4)\n    yield make.randn(n % 7 + 1)", "no size in the samples makes such a tensor"),
+    ],
+)
+def test_where_no_size_makes_a_large_tensor_it_is_said(
+    make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch, samples: str, reason: str
+) -> None:
+    subject = make_subject(
+        f"@library.op\ndef f(x: Tensor) -> Tensor:\n    return x + 1\n@f.samples\ndef _(make):\n    {samples}",
+        large=True,
+    )
+    assert drawn_large(subject, monkeypatch) == (None, f"no call with more than 2^31 bytes was tried: {reason}")

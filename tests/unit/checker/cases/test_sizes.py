@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opwright.checker.cases.case import Family
+from opwright.errors import SpecError
+from opwright.spec import Make, derive
+from tests.unit.checker.cases.conftest import of, shapes
+
+if TYPE_CHECKING:
+    from opwright.checker.subject import Subject
+    from tests.unit.checker.conftest import MakeSubject
+
+
+def test_sizes_that_were_asked_for_are_varied_and_what_follows_from_them_varies_too(asked: Subject) -> None:
+    sized = of(asked, Family.SIZE, Family.TAIL, Family.EMPTY)
+    assert shapes(sized["sample 1, size 1 as 17"]) == [(17, 34), (34, 3)]
+    assert sized["sample 1, size 1 as 17"].arguments["n"] == 17
+    assert shapes(sized["sample 1, size 2 as 4099"]) == [(6, 12), (12, 4099)]
+    assert shapes(sized["sample 2, size 1 as 0"]) == [(0, 0), (0, 50)]
+    # The numbers that are written down are left alone where sizes are asked for.
+    assert all(name.split(", ")[1].startswith(("size 1 as", "size 2 as")) for name in sized)
+
+
+def test_the_family_of_a_size_says_what_it_tries(asked: Subject) -> None:
+    sized = {name: case.family for name, case in of(asked, Family.SIZE, Family.TAIL, Family.EMPTY).items()}
+    for size, family in ((0, Family.EMPTY), (1, Family.SIZE), (2, Family.SIZE), (7, Family.TAIL), (33, Family.TAIL)):
+        assert sized[f"sample 1, size 1 as {size}"] is family
+    assert sized["sample 1, size 2 as 4099"] is Family.SIZE
+
+
+def test_what_the_samples_do_not_take_or_would_be_too_large_is_dropped(asked: Subject) -> None:
+    names = of(asked, Family.SIZE, Family.TAIL, Family.EMPTY)
+    assert "sample 1, size 1 as 8" in names
+    assert "sample 1, size 1 as 9" not in names
+    assert "sample 1, size 1 as 4099" not in names
+    assert "sample 1, size 1 as 6" not in names  # as it is
+    assert all(sum(tensor.numel() for tensor in derive.tensors(case.arguments)) <= 2**21 for case in names.values())
+
+
+def test_a_size_that_would_be_too_large_is_never_drawn(make_subject: MakeSubject) -> None:
+    subject = make_subject("""
+@library.op
+def wide(x: Tensor) -> Tensor:
+    return x + 1
+
+@wide.samples
+def _(make):
+    x = make.randn(11, 11, 3)
+    drawn.append(x.numel())
+    yield x
+
+drawn = []
+""")
+    assert len(subject.varied) > 20
+    assert max(subject.op.reference.__globals__["drawn"]) <= 2**21
+    with pytest.raises(SpecError, match=r"a tensor of shape \(4099, 4099\) has more than 2097152 elements"):
+        Make(most_elements=2**21, literals={16: 4099}).randn(16, 16)
+
+
+def test_numbers_that_are_written_down_are_replaced_everywhere(written: Subject) -> None:
+    sized = of(written, Family.SIZE, Family.TAIL, Family.EMPTY)
+    assert shapes(sized["sample 1, size 5 as 9"]) == [(12, 9), (9,)]
+    assert shapes(sized["sample 2, size 5 as 9"]) == [(70, 9), (70,)]
+    assert shapes(sized["sample 1, size 12 as 33"]) == [(33, 5), (5,)]
+    assert "sample 2, size 12 as 33" not in sized  # it holds no 12
