@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PREPARED = "import os, tempfile\nby = os.getpid()\nnumbers = []\ntempfile.gettempdir()\n"
 PROGRAM = """
-import os, signal, sys, tempfile, time
+import atexit, ctypes, os, signal, sys, tempfile, threading, time
 import prepared
 
 def main():
@@ -33,6 +33,13 @@ def main():
             print(tempfile.gettempdir())
         case ["exit"]:
             sys.exit(3)
+        case ["message"]:
+            sys.exit("what went wrong")
+        case ["finish"]:
+            atexit.register(print, "at exit")
+            threading.Thread(target=lambda: (time.sleep(0.05), print("in a thread"))).start()
+            ctypes.CDLL(None).printf(b"in native code\\n")
+            print("in Python")
         case ["raise"]:
             raise ValueError("what went wrong")
         case ["die", number]:
@@ -83,6 +90,15 @@ def test_it_ends_as_it_would_without_a_server(python: Sequence[str]) -> None:
             assert run([*words, "program", "die", str(int(number))], check=False).exit_code == -number
         done = run([*words, "program", "raise"], check=False)
         assert (done.exit_code, done.output.splitlines()[-1]) == (1, "ValueError: what went wrong")
+
+
+def test_it_finishes_what_it_has_begun(python: Sequence[str]) -> None:
+    for words in (PLAIN, python):
+        said = run([*words, "program", "finish"]).output.splitlines()
+        assert sorted(said) == ["at exit", "in Python", "in a thread", "in native code"]
+        assert said.index("in a thread") < said.index("at exit")
+        done = run([*words, "program", "message"], check=False)
+        assert (done.exit_code, done.output) == (1, "what went wrong\n")
 
 
 def test_it_dies_with_whoever_started_it(python: Sequence[str], tmp_path: Path) -> None:

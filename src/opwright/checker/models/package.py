@@ -66,8 +66,8 @@ def _chosen(subject: Subject) -> int | None:
 
 def _compile(program: Exported, path: Path) -> Path:
     part = path.with_suffix(".part.pt2")
-    # Precompiled headers take longer than they save for one model.
-    settings = {"aot_inductor.precompile_headers": False}
+    # Precompiled headers take longer than they save for one model; the code that calls the kernels need not be fast.
+    settings = {"aot_inductor.precompile_headers": False, "aot_inductor.compile_wrapper_opt_level": "O0"}
     with torch.no_grad():
         torch._inductor.aoti_compile_and_package(program.program, package_path=str(part), inductor_configs=settings)
     return part.rename(path)
