@@ -16,7 +16,7 @@ _open = contextlib.ExitStack()
 
 @functools.cache
 def python() -> tuple[str, ...]:
-    """Returns the words that stand in for `python` on a command line; `-c TEXT` or `-m MODULE` follows.
+    """Returns the start of a command line, in place of `python`; `-c TEXT` or `-m MODULE` follows.
 
     Each program has a process of its own, forked from one that has imported PyTorch, which saves seconds. From the
     first call on, `opwright.check` takes its processes from there, too.

@@ -36,6 +36,6 @@ html_option = click.option(
     "--html", metavar="FILE", type=PATH, callback=_checked, help="Write the report as an HTML page."
 )
 _JSON_HELP = "Write the result as JSON to FILE; - is standard output."
-json_option = click.option("--json", metavar="FILE", callback=_checked, help=_JSON_HELP)
-# Of a verb that the host carries out: it checks FILE itself, and its exit code says so.
-host_json_option = click.option("--json", metavar="FILE", help=_JSON_HELP)
+json_option = click.option("--json", metavar="FILE", help=_JSON_HELP)
+# For verbs that run long and create no folder in which FILE could be.
+report_json_option = click.option("--json", metavar="FILE", callback=_checked, help=_JSON_HELP)

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from opwright.bencher.result import DIRECTIONS
-from opwright.cli.arguments import devices_option, html_option, json_option, library_argument, ops_option, seed_option
+from opwright.cli.arguments import (
+    devices_option,
+    html_option,
+    library_argument,
+    ops_option,
+    report_json_option,
+    seed_option,
+)
 from opwright.cli.output import stderr, stdout, write_json, write_text
 
 if TYPE_CHECKING:
@@ -61,7 +68,7 @@ if TYPE_CHECKING:
 @seed_option
 @html_option
 @click.option("--verbose", "-v", is_flag=True, help="Print each cell as it finishes.")
-@json_option
+@report_json_option
 def bench(
     path: Path,
     *,

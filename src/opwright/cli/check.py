@@ -8,7 +8,14 @@ import click
 
 from opwright.checker.runtime_table import RUNTIME_NAMES
 from opwright.checker.sanitize import SANITIZERS
-from opwright.cli.arguments import devices_option, html_option, json_option, library_argument, ops_option, seed_option
+from opwright.cli.arguments import (
+    devices_option,
+    html_option,
+    library_argument,
+    ops_option,
+    report_json_option,
+    seed_option,
+)
 from opwright.cli.output import stderr, stdout, write_json, write_text
 
 if TYPE_CHECKING:
@@ -45,7 +52,7 @@ def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -
 )
 @html_option
 @click.option("--verbose", "-v", is_flag=True, help="Print each cell as it finishes.")
-@json_option
+@report_json_option
 def check(
     path: Path,
     *,

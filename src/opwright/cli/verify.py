@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opwright.cli.arguments import bundle_argument, host_json_option
+from opwright.cli.arguments import bundle_argument, json_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.command
 @bundle_argument
-@host_json_option
+@json_option
 def verify(bundle: Path, *, json: str | None) -> None:
     """Verify that a bundle is complete and works on this machine.
 

@@ -229,7 +229,7 @@ def _run(module: str) -> NoReturn:
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  joins threads, those of executors too
     atexit._run_exitfuncs()  # noqa: SLF001  has no public name
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):  # nobody reads it any longer
+        with contextlib.suppress(OSError, ValueError):  # its reader, or the program, has closed it
             stream.flush()
     ctypes.CDLL(None).fflush(None)  # what native code has printed
     os._exit(status or 0)

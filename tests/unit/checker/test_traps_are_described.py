@@ -79,7 +79,7 @@ def test_the_library_is_faulty_unless_the_repaired_twin_is_asked_for(
     sources = ["cpu.cpp"] if (TRAPS / name / "cpu.cpp").is_file() else []
     assert [source.name for source in repaired.sources] == sources
     assert [source.name for source in faulty.sources] == (["faulty.cpp"] if places(name, "cpu.cpp") else sources)
-    # What the two have in common, their definitions, is compiled once.
+    # With equal flags, what the two have in common, their definitions, is compiled once.
     assert faulty.cflags == repaired.cflags
 
 

@@ -101,14 +101,27 @@ def test_the_doctor_finds_a_cache_that_cannot_be_written(tmp_path: Path) -> None
     assert "cannot be written" in ended.stdout
 
 
-# Before the work: the library that they name does not exist, and is not missed.
-@pytest.mark.parametrize(
-    "arguments", ["doctor --json", "check nothing --json", "check nothing --html", "bench x --html"]
-)
-def test_a_result_that_cannot_be_written_is_an_error_before_the_work(arguments: str, tmp_path: Path) -> None:
+def test_a_json_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    ended = opwright("doctor", "--json", str(tmp_path / "nowhere" / "out.json"))
+    assert ended.returncode == 1
+    assert ended.stderr.endswith(
+        "out.json cannot be written: No such file or directory. Name a file in a folder that exists, or - for "
+        "standard output\n"
+    )
+
+
+# The library does not exist either, but the target is checked first.
+@pytest.mark.parametrize("arguments", ["check no --json", "check no --html", "bench no --json", "bench no --html"])
+def test_a_report_that_cannot_be_written_is_an_error_before_the_work(arguments: str, tmp_path: Path) -> None:
     for target, reason in ((tmp_path / "nowhere" / "out", "No such file or directory"), (tmp_path, "Is a directory")):
         ended = opwright(*arguments.split(), str(target))
         assert ended.returncode == 1
         assert f"{target} cannot be written: {reason}. Name a file in a folder that exists" in ended.stderr
         assert "Traceback" not in ended.stderr
         assert ("- for standard output" in ended.stderr) == ("--json" in arguments)
+
+
+def test_a_result_may_be_written_to_a_folder_that_the_verb_itself_creates(tmp_path: Path) -> None:
+    ended = opwright("new", str(tmp_path / "mine"), "--json", str(tmp_path / "mine" / "new.json"))
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads((tmp_path / "mine" / "new.json").read_text())

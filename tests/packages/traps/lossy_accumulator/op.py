@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
 
-library = opwright.Library("trap_lossy_accumulator", sources=["faulty.cpp" if FAULTY else "cpu.cpp"], cflags=["-O0"])
+library = opwright.Library("trap_lossy_accumulator", sources=["faulty.cpp" if FAULTY else "cpu.cpp"])
 
 
 @library.op

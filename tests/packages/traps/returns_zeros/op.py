@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
 
-library = opwright.Library("trap_returns_zeros", sources=["faulty.cpp" if FAULTY else "cpu.cpp"], cflags=["-O0"])
+library = opwright.Library("trap_returns_zeros", sources=["faulty.cpp" if FAULTY else "cpu.cpp"])
 
 
 @library.op
