@@ -14,7 +14,7 @@ from opwright.spec.expected import call_results, expected_gradients
 
 if TYPE_CHECKING:
     from opwright.bencher.subject import Implementation, Subject
-    from opwright.spec.difference import Difference
+    from opwright.spec.difference import Difference, Goal
 
 
 def result_fault(subject: Subject, implementation: Implementation) -> str:
@@ -42,24 +42,24 @@ def gradient_fault(subject: Subject, implementation: Implementation) -> str:
 
 def _first_fault(subject: Subject, found: tuple[Tensor | None, ...]) -> str:
     goals = _goals(subject)
-    for gradient, (name, own, precise) in zip(found, goals, strict=True):
-        if own is None or (gradient is None and not bool(own.any())):
+    for gradient, (name, goal) in zip(found, goals, strict=True):
+        if goal.own is None or (gradient is None and not bool(goal.own.any())):
             continue
         if gradient is None:
-            return f"the gradient of {name}: none, expected {described(own)}"
-        if difference := differs(gradient, own, precise):
+            return f"the gradient of {name}: none, expected {described(goal.own)}"
+        if difference := differs(gradient, goal):
             return f"the gradient of {name}: {_formatted(difference)}"
     return ""
 
 
-def _goals(subject: Subject) -> list[tuple[str, Tensor | None, Tensor | None]]:
-    """For each leaf whose gradient is timed: its argument's name, its gradient in its dtype, and in float64."""
+def _goals(subject: Subject) -> list[tuple[str, Goal]]:
+    """For each leaf whose gradient is timed: its argument's name, and its expected gradient."""
     given = subject.gradients
     by_name = expected_gradients(subject.op, subject.fresh, given.grads, given.names)
     goals = []
-    for name, (own, precise) in by_name.items():
-        leaves = map(pytree.tree_leaves, (subject.arguments[name], own, precise))
-        goals += [(name, *pair) for leaf, *pair in zip(*leaves, strict=True) if derive.has_gradient(leaf)]
+    for name, expected in by_name.items():
+        pairs = zip(*map(pytree.tree_leaves, (subject.arguments[name], expected)), strict=True)
+        goals += [(name, goal) for leaf, goal in pairs if derive.has_gradient(leaf)]
     return goals
 
 

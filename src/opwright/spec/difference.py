@@ -1,30 +1,41 @@
-"""Compares a result with the expected one: the tolerance, and the description of a difference."""
+"""Compares a result with the expected one: the budget of each element, and the description of a difference."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from opwright.spec.rounding import SMALL
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# (rtol, atol): the defaults of torch.testing.assert_close, except for float64, where its rtol of 1e-7 would accept a
-# computation in float32. Other dtypes are compared exactly.
-_TOLERANCES = {
-    torch.float16: (1e-3, 1e-5),
-    torch.bfloat16: (1.6e-2, 1e-5),
-    torch.float32: (1.3e-6, 1e-5),
-    torch.float64: (1e-9, 1e-10),
-    torch.complex64: (1.3e-6, 1e-5),
-    torch.complex128: (1e-9, 1e-10),
+    from opwright.spec.rounding import Nearby
+
+# The relative error that any computation in a dtype may make: a few roundings. Those of torch.testing.assert_close,
+# except for float64, where its 1e-7 would accept a computation in float32. Without one here: the dtype's precision.
+_RELATIVE = {
+    torch.float16: 1e-3,
+    torch.bfloat16: 1.6e-2,
+    torch.float32: 1.3e-6,
+    torch.float64: 1e-9,
+    torch.complex64: 1.3e-6,
+    torch.complex128: 1e-9,
 }
-# A result may be this many times as far from the oracle as the reference in the same dtype is.
-_SLACK = 8.0
+# A result may lie this many times as far from the oracle as the reference in the same dtype does, or as the oracle for
+# arguments that are changed in the last place: a kernel may round ten times where these round once.
+_FACTOR = 8.0
+# Draws of different sizes change a smooth result in proportion. If they are out of proportion by more than this, the
+# result jumps: at these very arguments, if the small draws change it too much, and near them, if they change it too
+# little.
+_JUMP = 2.0**8
+# Up to this relative error of the reference, no look at nearby arguments is needed.
+_SMALL_ERROR = 1e-4
 
 # If all wrong elements are among this many last ones, a vector loop skipped the remainder.
 _TAIL_ELEMENTS = 16
@@ -47,32 +58,45 @@ class Difference:
     expected: str
 
 
+@dataclass(frozen=True)
+class Goal:
+    """One expected result.
+
+    Attributes:
+        own: the reference's result in the dtypes of the arguments: a tensor, a number, a string or None.
+        precise: the oracle's result.
+        nearby: the oracle's results for arguments changed in the last place; None if they are not known.
+        at: the number of this result among those of `nearby`.
+    """
+
+    own: Any
+    precise: Any
+    nearby: Nearby | None = None
+    at: int = 0
+
+
 def differs(
-    result: Any,
-    own: Any,
-    precise: Any,
-    tolerance: Mapping[torch.dtype, float] = MappingProxyType({}),
+    result: Any, goal: Goal, tolerance: Mapping[torch.dtype, float] = MappingProxyType({})
 ) -> Difference | None:
-    """How `result` differs from the reference's result `own` and the oracle's `precise`; None if it does not."""
+    """How `result` differs from `goal` by more than rounding explains; None if it does not.
+
+    Args:
+        result: the result: a tensor, a number, a string or None.
+        goal: the expected result.
+        tolerance: by dtype, an absolute difference that the author accepts.
+    """
+    own = goal.own
     if not isinstance(own, Tensor):
         # None is a gradient that is not wanted; computing it anyway is a waste, not a fault.
-        right = own is None or result in (own, precise) or _close_numbers(result, own, precise)
+        right = own is None or result in (own, goal.precise) or _close_numbers(result, goal)
         return None if right else Difference("values", repr(result), repr(own))
     if not isinstance(result, Tensor):
         return Difference("type", repr(result), described(own))
     if result.shape != own.shape or result.dtype != own.dtype or result.device != own.device:
         return Difference("type", described(result), described(own))
-    extra = tolerance.get(result.dtype, 0.0)
-    parts = [tensor.flatten().split(_AT_ONCE) for tensor in (result, own, precise)]
-    slack = extra + max((_own_error(*pair) for pair in zip(*parts[1:], strict=True)), default=0.0)
-    first, count, largest = 0, 0, -1.0
-    for at, (some, its_own, its_precise) in enumerate(zip(*parts, strict=True)):
-        wrong = (~_right(some, its_own, its_precise, slack, extra)).nonzero().flatten()
-        if len(wrong):
-            first = first if count else at * _AT_ONCE + int(wrong[0])
-            count += len(wrong)
-            largest = max(largest, _largest_gap(some[wrong], its_precise[wrong]))
-    return _difference(result, precise, first, count, largest) if count else None
+    flat = replace(goal, own=own.flatten(), precise=goal.precise.flatten())
+    wrong = _wrong(result.flatten(), flat, tolerance.get(result.dtype, 0.0))
+    return _difference(result, goal.precise, wrong) if len(wrong) else None
 
 
 def described(value: Any) -> str:
@@ -89,59 +113,138 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
 
 
-def _right(result: Tensor, own: Tensor, precise: Tensor, slack: float, extra: float) -> Tensor:
-    """Where `result` is close to the oracle's, or to the reference's in the same dtype."""
-    near = _near(result, precise, slack, extra)
-    return near if bool(near.all()) else near | _near(result, own, slack, extra)
+def _wrong(result: Tensor, goal: Goal, extra: float) -> Tensor:
+    """The places in the flat `result` that rounding does not explain."""
+    found = []
+    parts = (tensor.split(_AT_ONCE) for tensor in (result, goal.own, goal.precise))
+    for number, (some, own, precise) in enumerate(zip(*parts, strict=True)):
+        near = _near(some, own, precise, extra, is_final=goal.nearby is None)
+        places = (~near).nonzero().flatten()
+        found.append(places + number * _AT_ONCE)
+    wrong = torch.cat(found) if found else torch.empty(0, dtype=torch.int64)
+    if len(wrong) and goal.nearby is not None:
+        wrong = wrong[~_explained(result[wrong], goal, wrong, result.numel(), extra)]
+    return wrong
 
 
-def _near(result: Tensor, wanted: Tensor, slack: float, extra: float) -> Tensor:
-    """Where `result` is as close to `wanted` as its dtype, the reference's error and the author's tolerance require."""
+def _near(result: Tensor, own: Tensor, precise: Tensor, extra: float, *, is_final: bool) -> Tensor:
+    """Where `result` is as close to the oracle as its dtype and the reference's own error there require."""
+    if not _is_numeric(result):
+        near = (result == precise.to(result.dtype)) | (result == own)
+        return near | ((result.double() - precise.double()).abs() <= extra) if extra else near
+    some, mine, goal = _widened(result, own, precise)
+    error = (mine - goal).abs().nan_to_num(0.0, 0.0, 0.0)
+    if not is_final:  # the reference may have jumped where its error is large
+        error = error.where(error <= _SMALL_ERROR * goal.abs(), 0.0)
+    return _same_kind(some, goal) | _same_kind(some, mine) | _within(some, goal, _FACTOR * error + extra, result.dtype)
+
+
+def _explained(result: Tensor, goal: Goal, places: Tensor, numel: int, extra: float) -> Tensor:
+    """Where changes of the arguments in the last place explain wrong elements.
+
+    Args:
+        result: the wrong elements.
+        goal: the expected result, flat.
+        places: their places in it.
+        numel: the number of all elements.
+        extra: the absolute difference that the author accepts.
+    """
+    nearby = goal.nearby
+    if nearby is None:  # only for the type checker
+        raise AssertionError
+    numeric = _is_numeric(result)
+    eps = torch.finfo(result.dtype).eps if numeric else nearby.eps
+    large = _drawn(nearby.leaf(goal.at, eps), goal, places)
+    if not len(large):  # the oracle rejects other numbers, or returns other shapes for them
+        return _near(result, goal.own[places], goal.precise[places], extra, is_final=True)
+    small = _drawn(nearby.leaf(goal.at, eps, SMALL), goal, places) if nearby.in_float64 else large[:0]
+    some, own, precise = _widened(result, goal.own[places], goal.precise[places])
+    spread, step = (_largest(draws, precise) for draws in (large, small))
+    smooth = step / SMALL if len(small) else spread
+    jumps = (spread > _JUMP * smooth) | (smooth > _JUMP * spread)
+    here = smooth > _JUMP * spread
+    if not numeric:
+        jumps, here = spread > 0, step > 0
+    error = (own - precise).abs().nan_to_num(0.0, 0.0, 0.0)
+    room = torch.maximum(nearby.accumulation(numel) * spread, error)
+    right = ~jumps & _within(some, precise, _FACTOR * room + extra, result.dtype)
+    # Near a jump, the results on both sides of it are right; at one, only those of the oracle and of the reference.
+    beside = _FACTOR * smooth.clamp_max(spread / _JUMP) + extra if numeric else extra
+    right |= _within(some, own, beside, result.dtype)
+    for draw in large:
+        right |= ~here & ((jumps & _within(some, draw, beside, result.dtype)) | _same_kind(some, draw))
+    return right
+
+
+def _drawn(draws: list[Tensor], goal: Goal, places: Tensor) -> Tensor:
+    """The elements at `places` of each draw, wide: (draws, places)."""
+    kept = [draw.flatten()[places] for draw in draws if draw.numel() == goal.precise.numel()]
+    wide = torch.complex128 if goal.precise.is_complex() else torch.float64
+    return torch.stack(kept).to(wide) if kept else torch.empty(0, len(places), dtype=wide)
+
+
+def _largest(draws: Tensor, precise: Tensor) -> Tensor:
+    """The largest finite difference of the draws at each place."""
+    if not len(draws):
+        return torch.zeros(draws.shape[1:], dtype=torch.float64)
+    return (draws - precise).abs().nan_to_num(0.0, 0.0, 0.0).amax(0)
+
+
+def _widened(result: Tensor, own: Tensor, precise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     wide = torch.complex128 if result.is_complex() else torch.float64
-    if result.dtype not in _TOLERANCES:
-        exact = result == wanted.to(result.dtype)
-        return exact | ((result.to(wide) - wanted.to(wide)).abs() <= extra) if extra else exact
-    rtol, atol = _TOLERANCES[result.dtype]
     # A value that overflows the dtype is infinite in it.
-    goal = wanted.to(result.dtype).to(wide)
-    return torch.isclose(result.to(wide), goal, rtol=rtol, atol=atol + slack, equal_nan=True)
+    goal = torch.where(precise.to(result.dtype).isfinite(), precise.to(wide), precise.to(result.dtype).to(wide))
+    return result.to(wide), own.to(wide), goal
 
 
-def _own_error(own: Tensor, precise: Tensor) -> float:
-    """The error that the reference justifies: `_SLACK` times its largest distance from the oracle."""
-    if own is precise or own.dtype not in _TOLERANCES:
-        return 0.0
-    return _SLACK * max(0.0, _largest_gap(own, precise))
+def _is_numeric(tensor: Tensor) -> bool:
+    """Whether results of this dtype are rounded; others are exact."""
+    return tensor.is_floating_point() or tensor.is_complex()
 
 
-def _largest_gap(one: Tensor, other: Tensor) -> float:
-    """The largest finite difference; -1 if there is none."""
-    wide = torch.complex128 if one.is_complex() else torch.float64
-    gaps = (one.to(wide) - other.to(wide)).abs()
-    finite = gaps[gaps.isfinite()]
-    return float(finite.max()) if finite.numel() else -1.0
+def _same_kind(result: Tensor, other: Tensor) -> Tensor:
+    """Where both are NaN, or the same infinity."""
+    if result.is_complex():
+        return ~result.isfinite() & ((result == other) | (result.isnan() & other.isnan()))
+    return (result.isnan() & other.isnan()) | (result.isinf() & (result == other))
 
 
-def _difference(result: Tensor, precise: Tensor, place: int, count: int, largest: float) -> Difference:
+def _within(result: Tensor, goal: Tensor, room: Tensor | float, dtype: torch.dtype) -> Tensor:
+    """Where a finite `result` lies as close to a finite `goal` as the dtype's error and `room` allow."""
+    finite = goal.isfinite() & result.isfinite()
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return finite & ((result - goal).abs() <= room)
+    info = torch.finfo(dtype)
+    allowed = _RELATIVE.get(dtype, info.eps) * goal.abs() + room + _FACTOR * info.tiny
+    return finite & ((result - goal).abs() <= allowed)
+
+
+def _difference(result: Tensor, precise: Tensor, wrong: Tensor) -> Difference:
     total = result.numel()
-    index = [int(i) for i in torch.unravel_index(torch.tensor(place), result.shape)] if result.dim() else []
+    wide = torch.complex128 if result.is_complex() else torch.float64
+    gaps = (result.flatten()[wrong].to(wide) - precise.flatten()[wrong].to(wide)).abs()
+    finite = gaps[gaps.isfinite()]
+    by = f", the largest difference is {float(finite.max()):.6g}" if finite.numel() else ""
+    place = int(wrong[0])
+    index = [int(i) for i in torch.unravel_index(wrong[0].cpu(), result.shape)] if result.dim() else []
     got, goal = result.flatten()[place].item(), precise.flatten()[place].item()
-    by = f", the largest difference is {largest:.6g}" if largest >= 0 else ""
     at_end = total > 2 * _TAIL_ELEMENTS and place >= total - _TAIL_ELEMENTS
     return Difference(
         "tail" if at_end else "values",
-        f"{described(result)}, at {index}: {got!r}; {count} of {total} elements differ{by}",
+        f"{described(result)}, at {index}: {got!r}; {len(wrong)} of {total} elements differ{by}",
         f"at {index}: {goal!r}",
     )
 
 
-def _close_numbers(result: Any, own: Any, precise: Any) -> bool:
+def _close_numbers(result: Any, goal: Goal) -> bool:
     """Whether Python floats are as close as float32 requires: most of them come out of float32 tensors."""
-    if not all(isinstance(number, float) for number in (result, own, precise)):
+    numbers = (result, goal.own, goal.precise)
+    if not all(isinstance(number, float) for number in numbers):
         return False
-    if math.isnan(own):
+    if math.isnan(goal.own):
         return math.isnan(result)
-    rtol, atol = _TOLERANCES[torch.float32]
-    error = abs(own - precise)
-    allowed = atol + (_SLACK * error if math.isfinite(error) else 0.0)
-    return any(math.isclose(result, goal, rel_tol=rtol, abs_tol=allowed) for goal in (precise, own))
+    if max(map(abs, numbers)) > torch.finfo(torch.float32).max:
+        return any(math.isclose(result, other, rel_tol=_RELATIVE[torch.float32]) for other in numbers[1:])
+    given, own = (torch.tensor([number], dtype=torch.float32) for number in numbers[:2])
+    precise = torch.tensor([goal.precise], dtype=torch.float64)
+    return not len(_wrong(given, replace(goal, own=own, precise=precise), 0.0))

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.spec import derive
-from opwright.spec.difference import Difference, differs, first_line
+from opwright.spec.difference import Difference, Goal, differs, first_line
+from opwright.spec.rounding import Nearby
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,11 +31,13 @@ class Expected:
         refusal: why the reference rejects the arguments, which the operator must reject too; empty if it accepts them.
         own: the results of the reference in the dtypes of the arguments, for shapes and dtypes.
         precise: the results of the oracle in float64, for values.
+        nearby: the results of the oracle for arguments changed in the last place; None if they take too much memory.
     """
 
     refusal: str = ""
     own: tuple[Any, ...] = ()
     precise: tuple[Any, ...] = ()
+    nearby: Nearby | None = None
 
     def difference(
         self, results: Sequence[Any], tolerance: Mapping[torch.dtype, float] = MappingProxyType({})
@@ -42,14 +45,15 @@ class Expected:
         """How the `results` of a call differ from the expected ones; None if they do not."""
         if len(results) != len(self.own):
             return Difference("type", f"{len(results)} results", f"{len(self.own)} results")
+        leaf = 0
         for at, (result, own, precise) in enumerate(zip(results, self.own, self.precise, strict=True)):
-            if isinstance(own, (list, tuple)):
-                trios = zip(result, own, precise, strict=False)
-                found = next((wrong for trio in trios if (wrong := differs(*trio, tolerance))), None)
-                if len(result) != len(own):
-                    found = Difference("type", f"{len(result)} tensors", f"{len(own)} tensors")
-            else:
-                found = differs(result, own, precise, tolerance)
+            found = None
+            if isinstance(own, (list, tuple)) and len(result) != len(own):
+                found = Difference("type", f"{len(result)} tensors", f"{len(own)} tensors")
+            trios = zip(*map(pytree.tree_leaves, (result, own, precise)), strict=False)
+            for given, its_own, its_precise in trios if found is None else ():
+                found = found or differs(given, Goal(its_own, its_precise, self.nearby, leaf), tolerance)
+                leaf += 1
             if found:
                 which = f"result {at}: " if len(results) > 1 else ""
                 return Difference(found.sort, which + found.got, which + found.expected)
@@ -65,7 +69,7 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
     """
     try:
         arguments = fresh()
-        large = any(tensor.nbytes > _LARGE_BYTES for tensor in derive.tensors(arguments))
+        large = _are_large(arguments)
         positional, keywords = op.spread(arguments)
         own = call_results(op, op.reference(*positional, **keywords), arguments)
     except Exception as error:  # noqa: BLE001  the author's code: whatever it raises rejects the arguments
@@ -83,13 +87,23 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
             reason = f"the oracle returns shapes {_shapes(precise)}, the reference {_shapes(own)}: they must be equal"
             return Expected(refusal=reason)
         precise = own  # the shapes depend on the dtype, as those of x.view(torch.uint8) do
-    return Expected(own=tuple(_kept(own)), precise=tuple(_kept(precise)))
+    in_float64 = precise is not own
+
+    def evaluate(change: Callable[[Any], Any]) -> list[Any]:
+        given = pytree.tree_map(change, fresh())
+        if in_float64:
+            return pytree.tree_leaves(call_results(op, *derive.oracle(op, given)))
+        positional, keywords = op.spread(given)
+        return pytree.tree_leaves(call_results(op, op.reference(*positional, **keywords), given))
+
+    nearby = Nearby(evaluate, arguments, in_float64=in_float64)
+    return Expected(own=tuple(_kept(own)), precise=tuple(_kept(precise)), nearby=nearby)
 
 
 def expected_gradients(
     op: Op, fresh: Callable[[], dict[str, Any]], grads: Sequence[Tensor | None], names: Sequence[str]
-) -> dict[str, tuple[Any, Any]]:
-    """The expected gradients of the arguments `names`: for each (in the dtypes of the arguments, in float64).
+) -> dict[str, Any]:
+    """The expected gradients of the arguments `names`: for each a `Goal`, or a list of them for a list argument.
 
     Args:
         op: the operator.
@@ -98,17 +112,26 @@ def expected_gradients(
         names: the arguments, which need not be declared differentiable.
     """
 
-    def of(convert: Callable[[Tensor], Tensor]) -> dict[str, Any]:
-        arguments = pytree.tree_map_only(Tensor, convert, fresh())
-        incoming = [None if grad is None else convert(grad) for grad in grads]
-        return derive.reference_gradients(op, arguments, incoming, names)
+    def of(convert: Callable[[Any], Any]) -> dict[str, Any]:
+        given, incoming = pytree.tree_map(convert, (fresh(), list(grads)))
+        return derive.reference_gradients(op, given, incoming, names)
 
-    own = of(lambda tensor: tensor)
+    own = of(lambda value: value)
     try:
-        precise = of(lambda tensor: tensor.double() if tensor.is_floating_point() else tensor)
+        precise = of(_in_float64)
     except Exception:  # noqa: BLE001  a reference without float64 support is compared in its own dtype
         precise = own
-    return {name: (own[name], precise[name]) for name in names}
+    arguments = fresh()
+    nearby = Nearby(
+        lambda change: pytree.tree_leaves([of(change)[name] for name in names]),
+        (arguments, grads),
+        in_float64=precise is not own,
+    )
+    flat, shape = pytree.tree_flatten([own[name] for name in names])
+    pairs = zip(flat, pytree.tree_leaves([precise[name] for name in names]), strict=True)
+    known = None if _are_large(arguments) else nearby
+    goals = [Goal(*pair, known, at) for at, pair in enumerate(pairs)]
+    return dict(zip(names, pytree.tree_unflatten(goals, shape), strict=True))
 
 
 def call_results(op: Op, results: Any, arguments: Mapping[str, Any]) -> list[Any]:
@@ -116,6 +139,14 @@ def call_results(op: Op, results: Any, arguments: Mapping[str, Any]) -> list[Any
     listed = list(results) if isinstance(results, tuple) else [results]
     returned = listed if op.results else []
     return [*returned, *(arguments[name] for name in op.mutates)]
+
+
+def _are_large(arguments: Any) -> bool:
+    return any(tensor.nbytes > _LARGE_BYTES for tensor in derive.tensors(arguments))
+
+
+def _in_float64(value: Any) -> Any:
+    return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
 def _shapes(results: list[Any]) -> list[tuple[int, ...]]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.spec.difference import described, differs
+from opwright.spec.difference import Goal, described, differs
 from opwright.spec.expected import expected_results
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def difference(results: list[Any], before: list[Any]) -> str | None:
     for result, earlier in zip(pytree.tree_leaves(results), pytree.tree_leaves(before), strict=True):
         if earlier is None and result is not None:
             return f"{described(result)} instead of None"
-        found = differs(result, earlier, earlier)
+        found = differs(result, Goal(earlier, earlier))
         if found is not None:
             return f"{found.got} instead of {found.expected}"
     return None

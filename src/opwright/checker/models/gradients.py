@@ -1,4 +1,4 @@
-"""Compares the gradients of a runtime with those of eager mode and of the oracle."""
+"""Compares the gradients of a runtime with those of the reference."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from opwright.checker.models import source
 from opwright.checker.verdict import Failure
 from opwright.probe.gradients import gradients, ramp
 from opwright.spec import derive
-from opwright.spec.difference import described, differs
+from opwright.spec.difference import Goal, described, differs
+from opwright.spec.expected import expected_gradients
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,7 @@ def requiring_grad(subject: Subject, case: Case) -> dict[str, Any]:
 def check_gradients(
     steps: Steps, step: str, repro: str, case: Case, run: Callable[[dict[str, Any]], list[Any]]
 ) -> None:
-    """Compute the gradients of `case` in a runtime, and compare them with those of eager mode.
+    """Compute the gradients of `case` in a runtime, and compare them with the reference's.
 
     Args:
         steps: the steps of the cell.
@@ -56,18 +57,19 @@ def check_gradients(
 
 
 def judge_gradients(steps: Steps, step: str, repro: str, case: Case, found: list[Tensor | None]) -> bool:
-    """Record whether gradients are those of eager mode, and return it."""
+    """Record whether gradients are the reference's, and return it."""
     arguments = requiring_grad(steps.subject, case)
     given = zip(source.tensor_names(arguments), derive.tensors(arguments), strict=True)
     names = [name for name, tensor in given if tensor.requires_grad]
-    for name, got, own, precise in zip(names, found, *_expected(steps.subject, case), strict=True):
-        if own is None and got is None:
-            continue
+    for name, got, goal in zip(names, found, _goals(steps.subject, case), strict=True):
+        own = goal.own
         if got is None:
+            if own is None or not bool(own.any()):
+                continue
             lost = Failure(Kind.MISSING_GRADIENT, step, repro, got=f"no gradient of {name}", expected=described(own))
             steps.recorder.fail(lost)
             return False
-        difference = differs(got, own, precise)
+        difference = differs(got, goal)
         if difference is not None:
             got_text, expected = f"the gradient of {name}: {difference.got}", difference.expected
             steps.recorder.fail(Failure(Kind.WRONG_GRADIENT, step, repro, got=got_text, expected=expected))
@@ -76,24 +78,20 @@ def judge_gradients(steps: Steps, step: str, repro: str, case: Case, found: list
     return True
 
 
-def _expected(subject: Subject, case: Case) -> tuple[list[Tensor | None], list[Tensor | None]]:
-    """The gradients of `case` in eager mode, and those of the reference in float64."""
+def _goals(subject: Subject, case: Case) -> list[Goal]:
+    """The expected gradient of each tensor that requires one."""
     op = subject.op
+    results = pytree.tree_leaves(list(subject.expected(case).own)[: len(op.results)])
+    floating = [isinstance(leaf, Tensor) and leaf.is_floating_point() for leaf in results]
+    ramps = [ramp(leaf) if there else None for leaf, there in zip(results, floating, strict=True)]
     arguments = requiring_grad(subject, case)
-    results = subject.call(arguments)[: len(op.results)]
-    own = gradients(results, tuple(arguments.values()))
-    wide = pytree.tree_map_only(Tensor, _in_float64, arguments)
-    leaves = pytree.tree_leaves(results)
-    ramps = [ramp(leaf).double() if derive.has_gradient(leaf) and leaf.is_floating_point() else None for leaf in leaves]
     try:
-        by_name = derive.reference_gradients(op, wide, ramps, op.differentiable)
+        by_name = expected_gradients(op, case.fresh, ramps, op.differentiable)
     except Exception:
-        return own, own
-    derived = pytree.tree_leaves([by_name[name] for name in op.differentiable])
+        found = gradients(subject.call(arguments)[: len(op.results)], tuple(arguments.values()))
+        return [Goal(gradient, gradient) for gradient in found]
+    goals = pytree.tree_leaves([by_name[name] for name in op.differentiable])
     given = pytree.tree_leaves([arguments[name] for name in op.differentiable])
-    precise = [to for at, to in zip(given, derived, strict=True) if isinstance(at, Tensor) and at.requires_grad]
-    return own, [one if other is None else other for one, other in zip(own, precise, strict=True)]
-
-
-def _in_float64(tensor: Tensor) -> Tensor:
-    return tensor.detach().double() if tensor.is_floating_point() else tensor.detach()
+    return [
+        goal for tensor, goal in zip(given, goals, strict=True) if isinstance(tensor, Tensor) and tensor.requires_grad
+    ]

@@ -14,7 +14,7 @@ from opwright.checker.cases.case import Case, Family, copied
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
-from opwright.spec.difference import Difference, described, differs, first_line
+from opwright.spec.difference import Difference, Goal, described, differs, first_line
 from opwright.spec.expected import expected_gradients
 
 if TYPE_CHECKING:
@@ -137,9 +137,8 @@ def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
         _check_missing(subject, recorder, trial.step, code, goal)
         return
     for name in trial.names:
-        changed = [
-            other and other[name] for other in others if _fault(other and other[name], (found[name], found[name]))
-        ]
+        same = pytree.tree_map(lambda gradient: Goal(gradient, gradient), found[name])
+        changed = [other and other[name] for other in others if _fault(other and other[name], same)]
         unsteady = bool(changed)
         fault = _fault(found[name], goal[name])
         # Two gradients that differ by rounding, as with atomic additions, may both be correct.
@@ -153,11 +152,9 @@ def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
     recorder.ok()
 
 
-def _check_missing(
-    subject: Subject, recorder: Recorder, step: str, code: str, goal: dict[str, tuple[Any, Any]]
-) -> None:
+def _check_missing(subject: Subject, recorder: Recorder, step: str, code: str, goal: dict[str, Any]) -> None:
     """No result requires a gradient, which is correct only if the reference's gradients are all zero."""
-    missing = [name for name, (own, _) in goal.items() if any(bool(one.any()) for one in derive.tensors([own]))]
+    missing = [name for name, goals in goal.items() if any(_is_nonzero(one.own) for one in pytree.tree_leaves(goals))]
     if missing:
         recorder.fail(
             Failure(
@@ -173,18 +170,19 @@ def _check_missing(
         recorder.ok()
 
 
-def _fault(found: Any, goal: tuple[Any, Any]) -> Difference | None:
-    own, precise = goal
-    if isinstance(own, (list, tuple)):
-        given = found if found is not None else [None] * len(own)
-        return next(
-            (fault for trio in zip(given, own, precise, strict=True) if (fault := _fault(trio[0], trio[1:]))), None
-        )
-    if own is None:
+def _fault(found: Any, goal: Any) -> Difference | None:
+    if isinstance(goal, (list, tuple)):
+        given = found if found is not None else [None] * len(goal)
+        return next(filter(None, map(_fault, given, goal)), None)
+    if goal.own is None:
         return None
     if found is None:
-        return Difference("values", "none", described(own)) if bool(own.any()) else None
-    return differs(found, own, precise)
+        return Difference("values", "none", described(goal.own)) if _is_nonzero(goal.own) else None
+    return differs(found, goal)
+
+
+def _is_nonzero(gradient: Tensor | None) -> bool:
+    return gradient is not None and bool(gradient.any())
 
 
 def _gradients(subject: Subject, trial: _Trial, grads: Sequence[Tensor | None]) -> dict[str, Any] | None:

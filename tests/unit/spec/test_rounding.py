@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from opwright.spec.difference import Goal, differs
+from opwright.spec.rounding import Nearby
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def goal(function: Callable[..., Any], *arguments: Any) -> Goal:
+    """What `function` should return for `arguments`, with its oracle in float64."""
+
+    def evaluate(change: Callable[[Any], Any]) -> list[Any]:
+        return pytree.tree_leaves(function(*pytree.tree_map(change, arguments)))
+
+    wide = pytree.tree_map_only(
+        Tensor, lambda tensor: tensor.double() if tensor.is_floating_point() else tensor, arguments
+    )
+    return Goal(function(*arguments), function(*wide), Nearby(evaluate, arguments))
+
+
+def randn(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
+
+
+def changed(tensor: Tensor, place: int, factor: float) -> Tensor:
+    other = tensor.clone()
+    other.view(-1)[place] *= factor
+    return other
+
+
+def test_a_small_result_beside_large_ones_has_a_small_budget() -> None:
+    wanted = goal(torch.exp, 20 * randn(528))
+    small = int(wanted.own.argmin())
+    assert differs(wanted.own, wanted) is None
+    assert differs(changed(wanted.own, small, 0.0), wanted) is not None
+    assert differs(changed(wanted.own, small, 1.001), wanted) is not None
+
+
+def test_cancellation_has_a_large_budget_where_it_happens_alone() -> None:
+    x = torch.tensor([[1e4, -1e4, 1e-3], [1e-3, 2e-3, 3e-3]])
+    wanted = goal(lambda x: x.sum(1), x)
+    assert differs(changed(wanted.own, 0, 1.5), wanted) is None
+    assert differs(changed(wanted.own, 1, 1.001), wanted) is not None
+
+
+def test_a_sum_in_sequence_is_right() -> None:
+    x = randn(20000)
+    total = torch.zeros(())
+    for number in x:
+        total += number
+    assert differs(total, goal(lambda x: x.sum(), x)) is None
+    assert differs(total + 0.1, goal(lambda x: x.sum(), x)) is not None
+
+
+def test_a_variance_as_a_difference_of_squares_is_wrong() -> None:
+    x = 1e3 + randn(64, 64)
+    lossy = (x.square().mean(1) - x.mean(1).square()).clamp_min(0)
+    assert differs(lossy, goal(lambda x: x.var(1, correction=0), x)) is not None
+
+
+def test_a_number_that_a_kernel_keeps_in_single_precision_is_right() -> None:
+    x, bound = randn(8).abs() * 1e3, 1e3 + 1e-9
+    near = torch.tensor(bound, dtype=torch.float32) - x
+    assert differs(near, goal(lambda x, bound: bound - x, x, bound)) is None
+
+
+def test_a_tie_is_decided_by_the_oracle() -> None:
+    wanted = goal(torch.round, torch.tensor([0.5, 1.5, 2.5, 3.2]))
+    assert differs(torch.tensor([0.0, 2.0, 2.0, 3.0]), wanted) is None
+    assert differs(torch.tensor([1.0, 2.0, 3.0, 3.0]), wanted) is not None
+
+
+def test_both_sides_of_a_jump_nearby_are_right_and_nothing_else() -> None:
+    # In float32, 0.35 * 10 is 3.5, and in float64 less: rounding decides.
+    x = torch.tensor([0.35, 0.25])
+    wanted = goal(lambda x: (10 * x).round(), x)
+    for near in (3.0, 4.0):
+        assert differs(torch.tensor([near, 2.0]), wanted) is None
+    for far in (2.0, 3.5, 5.0):
+        assert differs(torch.tensor([far, 2.0]), wanted) is not None
+    assert differs(torch.tensor([4.0, 3.0]), wanted) is not None
+
+
+def test_an_index_may_differ_where_rounding_decides_and_not_at_a_tie() -> None:
+    wanted = goal(lambda x: x.argmax(1), torch.tensor([[1.0, 1.0 + 2**-23, 0.0], [2.0, 2.0, 1.0]]))
+    assert differs(torch.tensor([0, 0]), wanted) is None
+    assert differs(torch.tensor([2, 0]), wanted) is not None
+    assert differs(torch.tensor([1, 1]), wanted) is not None
+
+
+def test_a_result_at_the_edge_of_a_domain_may_be_nan_as_nearby() -> None:
+    wanted = goal(lambda x: (1 - x).sqrt(), torch.tensor([1 - 2**-24, 0.5]))
+    assert differs(torch.tensor([float("nan"), wanted.own[1]]), wanted) is None
+    assert differs(torch.tensor([wanted.own[0], float("nan")]), wanted) is not None
+
+
+def test_zero_is_not_moved() -> None:
+    wanted = goal(torch.sign, torch.tensor([0.0, -0.0, 1.0]))
+    assert differs(torch.tensor([1.0, 0.0, 1.0]), wanted) is not None
+
+
+def test_labels_among_other_numbers_are_not_moved() -> None:
+    def loss(x: Tensor, label: Tensor) -> Tensor:
+        return torch.where(label == 1, x, -x).sum()
+
+    x, label = randn(6), torch.tensor([1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
+    wanted = goal(loss, x, label)
+    assert differs(wanted.own * 1.001, wanted) is not None
+    assert differs(wanted.own * (1 + 2**-21), wanted) is None
+
+
+def test_arguments_that_are_the_same_tensor_stay_the_same() -> None:
+    x = randn(5)
+    wanted = goal(torch.sub, x, x)
+    assert differs(torch.full((5,), 1e-7), wanted) is not None
+
+
+def test_an_oracle_that_rejects_other_numbers_leaves_the_error_of_the_reference() -> None:
+    x = torch.tensor([1.0, 3.0])
+
+    def evaluate(_: Callable[[Any], Any]) -> list[Any]:
+        raise ValueError
+
+    own, precise = torch.tensor([1.0, 3.001]), torch.tensor([1.0, 3.0], dtype=torch.float64)
+    wanted = Goal(own, precise, Nearby(evaluate, (x,)))
+    assert differs(torch.tensor([1.0, 3.005]), wanted) is None
+    assert differs(torch.tensor([1.0, 3.02]), wanted) is not None
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_every_precision_has_its_budget(dtype: torch.dtype) -> None:
+    x = randn(64).to(dtype)
+    wanted = goal(lambda x: x.sin(), x)
+    eps = torch.finfo(dtype).eps
+    assert differs((x.double().sin() * (1 + eps)).to(dtype), wanted) is None
+    assert differs((x.double().sin() * (1 + max(64 * eps, 1e-8))).to(dtype), wanted) is not None
