@@ -234,11 +234,11 @@ def _through_step(
     """The gradients of the products before the gates, (B, 3 H), and of the old cell, from those of a step's results."""
     input_gate, output_gate, candidate = gates.chunk(3, dim=1)
     to_input, to_output, to_candidate = (0, 0, 0) if to_gates is None else to_gates.chunk(3, dim=1)
-    to_cell = torch.zeros_like(new_cell) if to_new_cell is None else to_new_cell
+    # An absent gradient is zero, and zero times NaN is NaN.
+    to_new_h, to_cell = (torch.zeros_like(new_cell) if one is None else one for one in (to_new_h, to_new_cell))
     squashed = torch.tanh(new_cell)
-    if to_new_h is not None:
-        to_cell = to_cell + to_new_h * output_gate * (1 - squashed * squashed)
-        to_output = to_output + to_new_h * squashed
+    to_cell = to_cell + to_new_h * output_gate * (1 - squashed * squashed)
+    to_output = to_output + to_new_h * squashed
     to_input = to_input + to_cell * candidate
     to_candidate = to_candidate + to_cell * input_gate
     # Below zero the candidate is exp(x) - 1, so its derivative is the candidate plus one.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 # The modules that the processes of the cells import. Not Inductor: it starts threads, which do not survive a fork.
 PRELOADED = (
-    *("opwright.checker.worker", "torch.testing._internal.optests"),
+    *("opwright.checker.worker", "torch.testing._internal.optests", "torch._dynamo"),
     *(f"opwright.checker.runtimes.{name.replace('-', '_')}" for name in RUNTIME_NAMES),
 )
 

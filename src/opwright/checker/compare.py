@@ -23,15 +23,21 @@ _KINDS = {
     Family.OFFSET: Kind.OFFSET,
     Family.SIZE: Kind.SIZE,
     Family.EMPTY: Kind.SIZE,
-    Family.TAIL: Kind.TAIL,
+    Family.UNEQUAL: Kind.SIZE,
+    Family.RANK: Kind.RANK,
+    Family.MAGNITUDE: Kind.PRECISION,
+    Family.EDGE: Kind.EDGE_VALUES,
     Family.SPECIAL: Kind.SPECIAL_VALUES,
+    Family.INTEGER: Kind.INTEGER_VALUES,
+    Family.OPTION: Kind.OPTION,
+    Family.SHARED: Kind.SHARED,
+    Family.PAIR: Kind.WRONG_RESULT,
     Family.FAR: Kind.INDEX_OVERFLOW,
     Family.BAD_RANK: Kind.BAD_INPUT,
-    Family.BAD_SIZE: Kind.BAD_INPUT,
     Family.BAD_DEVICE: Kind.BAD_INPUT,
 }
 
-_BAD = (Family.BAD_RANK, Family.BAD_SIZE, Family.BAD_DEVICE)
+_BAD = (Family.BAD_RANK, Family.BAD_DEVICE)
 
 
 def judge(op: Op, case: Case, wanted: Expected, results: list[Any]) -> Failure | None:
@@ -56,6 +62,6 @@ def _kind(case: Case, found: Difference) -> Kind:
         return Kind.RESULT_TYPE
     if case.family is Family.DTYPE and case.claimed:
         return Kind.WRONG_RESULT  # the kernel reads the dtype correctly, but computes wrongly with it
-    if found.sort == "tail" and case.family in (Family.SAMPLE, Family.SIZE):
+    if found.sort == "tail" and case.family in (Family.SAMPLE, Family.SIZE, Family.UNEQUAL):
         return Kind.TAIL
     return _KINDS[case.family]

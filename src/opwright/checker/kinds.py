@@ -39,7 +39,13 @@ class Kind(enum.Enum):
     OFFSET = "ignored-offset"
     SIZE = "wrong-at-a-size"
     TAIL = "vector-tail"
+    RANK = "wrong-at-a-rank"
+    PRECISION = "lost-precision"
+    EDGE_VALUES = "edge-values"
     SPECIAL_VALUES = "special-values"
+    INTEGER_VALUES = "integer-values"
+    OPTION = "wrong-at-an-option"
+    SHARED = "shared-arguments"
     INDEX_OVERFLOW = "index-overflow"
     UNINITIALISED = "uninitialised-memory"
     FREED = "freed-memory"
@@ -145,10 +151,40 @@ _DIAGNOSES = {
         "the elements left over when the size is not a multiple of the vector width are skipped or miscounted",
         "start the scalar loop where the vector loop ended, and run it to the end",
     ),
+    Kind.RANK: Diagnosis(
+        "wrong with another number of dimensions",
+        "sizes are taken from fixed dimensions, as in x.size(0), whatever the rank is",
+        'check it: opwright::check::rank(x, "x", 2), or take every dimension into account',
+    ),
+    Kind.PRECISION: Diagnosis(
+        "wrong at other magnitudes",
+        "an intermediate result overflows, underflows or cancels, or is kept in too few bits",
+        "compare the numbers that are shown; scale or shift before squares and exponentials, accumulate in double",
+    ),
+    Kind.EDGE_VALUES: Diagnosis(
+        "wrong at zeros, ties, signs or ordered numbers",
+        "a comparison, a rounding or a special case treats these numbers in another way than the reference",
+        "compare the elements that are shown with what the reference returns for the same numbers",
+    ),
+    Kind.INTEGER_VALUES: Diagnosis(
+        "wrong for other integers",
+        "negative, large or repeated integers are treated in another way than in the reference, or not rejected",
+        "check the range before memory is touched, and treat what is in it as the reference does",
+    ),
+    Kind.OPTION: Diagnosis(
+        "wrong for another value of an option",
+        "the kernel ignores the argument, supports only the values of the samples, or keeps it in another type",
+        "support every value that the reference accepts, or reject it with an error",
+    ),
+    Kind.SHARED: Diagnosis(
+        "wrong where arguments share memory",
+        "the kernel writes to an argument, or takes arguments for the same ones because their memory is the same",
+        "write only to fresh memory, and compare nothing by its address",
+    ),
     Kind.SPECIAL_VALUES: Diagnosis(
         "NaN, infinities or denormals come out wrong",
         "a comparison that is false for NaN, as in `x > m ? x : m`, swallows it; fast-math flags do so everywhere",
-        "write comparisons so that NaN passes through, and build without -ffast-math",
+        "write comparisons so that NaN and infinities pass through, and build without -ffast-math",
     ),
     Kind.INDEX_OVERFLOW: Diagnosis(
         "an index overflows",

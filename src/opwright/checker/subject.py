@@ -11,11 +11,12 @@ from torch import Tensor
 from opwright.checker.cases.code import call_code
 from opwright.checker.cases.large import large_case
 from opwright.checker.cases.samples import samples
-from opwright.checker.cases.search import varied
+from opwright.checker.cases.search import pairs, varied
 from opwright.checker.compare import judge
 from opwright.spec import derive, expected
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from opwright.checker.cases.case import Case
@@ -66,6 +67,10 @@ class Subject:
         """Variations of the samples, which must be correct or rejected."""
         return varied(self.op, self.samples, self.device, self.options)
 
+    def pairs(self) -> Iterator[Case]:
+        """Two variations at once, which must be correct or rejected."""
+        return pairs(self.op, self.samples, self.varied, self.options)
+
     def large(self) -> tuple[Case | None, str]:
         """A call with more than 2**31 bytes, to be freed soon, or why there is none; both empty unless requested."""
         if not self.options.large:
@@ -84,7 +89,7 @@ class Subject:
     def expected(self, case: Case) -> Expected:
         """The expected results of the case with their tolerance, or the expected error."""
         if case.name not in self._expected:
-            self._expected[case.name] = expected.expected_results(self.op, case.fresh)
+            self._expected[case.name] = expected.expected_results(self.op, case.plain)
         return self._expected[case.name]
 
     def forget(self, case: Case) -> None:

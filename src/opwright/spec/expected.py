@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from opwright.spec.op import Op
 
+# A reference with this relative error, in this part of its results, is inaccurate.
+_INACCURATE = 0.1
 # With larger tensors the reference is the oracle too: float64 copies would take too much memory.
 _LARGE_BYTES = 2**31
 
@@ -29,15 +31,31 @@ class Expected:
 
     Attributes:
         refusal: why the reference rejects the arguments, which the operator must reject too; empty if it accepts them.
+        unknown: whether only PyTorch lacks what the reference needs, a kernel for this dtype: that says nothing about
+            the arguments.
         own: the results of the reference in the dtypes of the arguments, for shapes and dtypes.
         precise: the results of the oracle in float64, for values.
         nearby: the results of the oracle for arguments changed in the last place; None if they take too much memory.
     """
 
     refusal: str = ""
+    unknown: bool = False
     own: tuple[Any, ...] = ()
     precise: tuple[Any, ...] = ()
     nearby: Nearby | None = None
+
+    @property
+    def is_accurate(self) -> bool:
+        """Whether the reference itself stays finite, and loses no more than a few results, in its own precision."""
+        for own, precise in zip(*map(derive.tensors, (list(self.own), list(self.precise))), strict=True):
+            if not own.is_floating_point() or not own.numel():
+                continue
+            goal, mine = precise.double(), own.double()
+            lost = (mine - goal).abs() > _INACCURATE * goal.abs() + torch.finfo(own.dtype).tiny
+            overflows = ~mine.isfinite() & goal.to(own.dtype).isfinite()
+            if bool(overflows.any()) or float(lost.double().mean()) > _INACCURATE:
+                return False
+        return True
 
     def difference(
         self, results: Sequence[Any], tolerance: Mapping[torch.dtype, float] = MappingProxyType({})
@@ -73,7 +91,7 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
         positional, keywords = op.spread(arguments)
         own = call_results(op, op.reference(*positional, **keywords), arguments)
     except Exception as error:  # noqa: BLE001  the author's code: whatever it raises rejects the arguments
-        return Expected(refusal=first_line(error))
+        return Expected(refusal=first_line(error), unknown=_is_missing_kernel(error))
     if large:
         return Expected(own=tuple(_kept(own)), precise=tuple(_kept(own)))
     try:
@@ -139,6 +157,10 @@ def call_results(op: Op, results: Any, arguments: Mapping[str, Any]) -> list[Any
     listed = list(results) if isinstance(results, tuple) else [results]
     returned = listed if op.results else []
     return [*returned, *(arguments[name] for name in op.mutates)]
+
+
+def _is_missing_kernel(error: Exception) -> bool:
+    return isinstance(error, NotImplementedError) or "not implemented for" in str(error)
 
 
 def _are_large(arguments: Any) -> bool:

@@ -1,4 +1,4 @@
-"""How far rounding can move each element of a result: the oracle's results for arguments changed in the last place."""
+"""How far rounding can move each element of a result: the oracle's results with numbers changed in the last place."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.spec import derive
 
@@ -22,6 +24,26 @@ _IN_SEQUENCE = 4.0
 # Floating-point tensors of integers up to this magnitude are labels or masks.
 _LARGEST_LABEL = 2
 
+# Operators that move, select or compare numbers, and so round none. Moving theirs would make ties and equality vanish.
+_EXACT_NAMES = """
+abs absolute alias alias_copy amax amin aminmax arange argmax argmin argsort as_strided as_strided_scatter
+atleast_1d bernoulli broadcast_tensors bucketize cat ceil chunk clamp clamp_max clamp_min clone complex concat
+concatenate conj conj_physical constant_pad_nd contiguous copy copysign cummax cummin cummax_helper cummin_helper
+detach diag diag_embed diagonal diagonal_copy diagonal_scatter embedding empty empty_like empty_strided expand
+expand_copy eye fill flatten flip floor fmax fmin frac full full_like gather hardtanh imag index index_copy
+index_fill index_put index_select kthvalue leaky_relu lift lift_fresh linspace logspace masked_fill masked_scatter
+masked_select max max_pool2d_with_indices max_pool3d_with_indices maximum median min minimum mode movedim msort
+nan_to_num nanmedian narrow neg new_empty new_empty_strided new_full new_ones new_zeros nonzero one_hot ones
+ones_like pad permute pixel_shuffle pixel_unshuffle put rand rand_like randn randn_like real reflection_pad1d
+reflection_pad2d reflection_pad3d relu repeat repeat_interleave replication_pad1d replication_pad2d
+replication_pad3d reshape resize roll rot90 round scalar_tensor scatter searchsorted select select_backward
+select_scatter set sgn sign slice slice_backward slice_scatter sort split squeeze stack t take take_along_dim
+threshold tile to to_copy topk transpose tril triu trunc unbind unfold unique unsqueeze unsafe_index unsafe_split
+unsafe_view upsample_nearest1d upsample_nearest2d upsample_nearest3d view view_as_complex view_as_real view_copy
+where zero zeros zeros_like
+"""
+_EXACT = frozenset(_EXACT_NAMES.split())
+
 # Computes the flat results for arguments that a function has changed.
 Evaluate = Callable[[Callable[[Any], Any]], Sequence[Any]]
 
@@ -30,8 +52,9 @@ Evaluate = Callable[[Callable[[Any], Any]], Sequence[Any]]
 class Nearby:
     """The oracle's results near the arguments of a call, computed when they are first needed.
 
-    Stochastic arithmetic: the results of several draws, each with every floating-point number of the arguments moved by
-    one unit in the last place, show how much of a difference rounding explains at each element.
+    Stochastic arithmetic: in each of several draws, every floating-point number of the arguments and every intermediate
+    result is moved by one unit in the last place. The draws show how much of a difference rounding explains at each
+    element.
 
     Attributes:
         evaluate: computes the flat results of the oracle for changed arguments.
@@ -87,9 +110,49 @@ class Nearby:
             return moved[key]
 
         try:
-            return list(self.evaluate(move))
+            with _Roundings(eps * scale, number):
+                return list(self.evaluate(move))
         except Exception:  # noqa: BLE001  a reference may reject numbers that it accepted before
             return []
+
+
+class _Roundings(TorchDispatchMode):
+    """Moves what PyTorch's operators return by one unit in the last place, in random directions.
+
+    Args:
+        size: the relative change.
+        seed: the seed of the directions.
+    """
+
+    def __init__(self, size: float, seed: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._size = size
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call an operator, and round what it computes."""
+        made = func(*args, **(kwargs or {}))
+        name = func._schema.name.partition("::")[2].strip("_")  # noqa: SLF001  it has no public name
+        if func.is_view or name in _EXACT:
+            return made
+        if func._schema.is_mutable:  # noqa: SLF001  it has no public name
+            pytree.tree_map_only(Tensor, self._round_in_place, made)
+            return made
+        return pytree.tree_map_only(Tensor, self._rounded, made)
+
+    def _rounded(self, tensor: Tensor) -> Tensor:
+        return tensor * (1 + self._size * self._signs(tensor)) if _moves(tensor) else tensor
+
+    def _round_in_place(self, tensor: Tensor) -> None:
+        if _moves(tensor):
+            tensor.mul_(1 + self._size * self._signs(tensor))
+
+    def _signs(self, tensor: Tensor) -> Tensor:
+        return _directions(tensor.shape, self._generator).to(tensor.device, tensor.dtype)
+
+
+def _directions(shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    return 2 * torch.randint(0, 2, tuple(shape), generator=generator, dtype=torch.int8) - 1
 
 
 def _moves(tensor: Tensor) -> bool:
@@ -110,8 +173,7 @@ def _moved(tensor: Tensor, size: float, sign: int | None, generator: torch.Gener
     wide: Tensor = tensor.detach().to(torch.complex128 if tensor.is_complex() else torch.float64)
     signs: Any = sign
     if sign is None:
-        drawn = torch.randint(0, 2, tensor.shape, generator=generator, dtype=torch.int8)
-        signs = (2 * drawn - 1).to(wide.device, torch.float64)
+        signs = _directions(tensor.shape, generator).to(wide.device, torch.float64)
     step = wide * size
     if not tensor.is_complex():
         least = torch.finfo(tensor.dtype).tiny * size

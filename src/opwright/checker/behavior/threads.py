@@ -56,7 +56,7 @@ def _widest(subject: Subject, recorder: Recorder) -> Case | None:
     if subject.options.quick:
         cases = subject.samples
     else:
-        cases = [case for case in subject.varied if case.family in (Family.SIZE, Family.TAIL)]
+        cases = [case for case in subject.varied if case.family is Family.SIZE]
     living = [case for case in cases if not recorder.died_of(case.name)]
     working = [case for case in living if not subject.expected(case).refusal]
     return max(working, key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)), default=None)

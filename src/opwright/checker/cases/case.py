@@ -20,12 +20,18 @@ class Family(enum.Enum):
     OFFSET = "offset"
     SIZE = "size"
     EMPTY = "empty"
-    TAIL = "tail"
+    UNEQUAL = "unequal dimensions"
+    RANK = "rank"
+    MAGNITUDE = "magnitude"
+    EDGE = "edge values"
     SPECIAL = "special values"
+    INTEGER = "integers"
+    OPTION = "option"
+    SHARED = "shared memory"
+    PAIR = "two variations"
     FAR = "far apart"
     BAD_DTYPE = "bad dtype"
     BAD_RANK = "bad rank"
-    BAD_SIZE = "bad size"
     BAD_DEVICE = "bad device"
 
 
@@ -38,29 +44,51 @@ class Case:
         family: what it varies.
         arguments: every argument by its name.
         claimed: whether the author claims that it works; other cases may be rejected with an error.
+        size: the size that it varies, and the name of what has that size; None if it varies none, or several.
     """
 
     name: str
     family: Family
     arguments: dict[str, Any] = field(compare=False, repr=False)
     claimed: bool = False
+    size: tuple[str, int] | None = None
 
     def fresh(self) -> dict[str, Any]:
-        """Copies of the arguments, with the same layouts."""
-        fresh: dict[str, Any] = pytree.tree_map_only(Tensor, copied, self.arguments)
+        """Copies of the arguments, with the same layouts; what shares memory shares it in the copies too."""
+        storages: dict[int, torch.UntypedStorage] = {}
+        fresh: dict[str, Any] = pytree.tree_map_only(Tensor, lambda one: copied(one, storages), self.arguments)
         return fresh
 
+    def plain(self) -> dict[str, Any]:
+        """Copies of the arguments in which the bytes of booleans are 0 and 1, as PyTorch's own operators expect."""
+        plain: dict[str, Any] = pytree.tree_map_only(Tensor, _with_plain_booleans, self.fresh())
+        return plain
 
-def copied(tensor: Tensor) -> Tensor:
-    """A copy with the same sizes, strides and storage offset."""
+
+def copied(tensor: Tensor, storages: dict[int, torch.UntypedStorage] | None = None) -> Tensor:
+    """A copy with the same sizes, strides and storage offset.
+
+    Args:
+        tensor: what to copy.
+        storages: the copies of storages so far, which tensors that share memory share.
+    """
     if tensor.device.type == "meta" or is_far(tensor):
         return tensor
     storage = tensor.untyped_storage()
+    known = {} if storages is None else storages
+    if storage._cdata not in known:
+        # The whole storage, because a kernel must not touch the memory between the elements either.
+        known[storage._cdata] = storage.clone()
     copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    # The whole storage, because a kernel must not touch the memory between the elements either.
-    copy.set_(storage.clone(), tensor.storage_offset(), tensor.shape, tensor.stride())
+    copy.set_(known[storage._cdata], tensor.storage_offset(), tensor.shape, tensor.stride())
     copy = copy.conj() if tensor.is_conj() else copy
     return torch._neg_view(copy) if tensor.is_neg() else copy  # noqa: SLF001  it has no public name
+
+
+def _with_plain_booleans(tensor: Tensor) -> Tensor:
+    if tensor.dtype != torch.bool or tensor.is_meta or not bool((tensor.view(torch.uint8) > 1).any()):
+        return tensor
+    return tensor.copy_(tensor.view(torch.uint8) != 0)
 
 
 # More than 32 bits can count.

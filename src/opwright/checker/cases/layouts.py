@@ -11,27 +11,39 @@ from torch import Tensor
 from opwright.checker.cases.case import Family
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _OFFSET = 3
+_MATRIX = 2
 _IMAGE_BATCH = 4  # dimensions of (N, C, H, W)
 # More than 32 bits can count, and the rows of it that are touched.
 _FAR_ELEMENTS = 2**31 + 64
 _FAR_ROWS = 512
 
 
-def layouts(tensor: Tensor) -> Iterator[tuple[str, Family, Tensor]]:
-    """Yield (name, family, tensor) for each layout that differs from a contiguous one."""
+def layouts(tensor: Tensor) -> Iterator[tuple[str, Family, Callable[[Tensor], Tensor]]]:
+    """Yield (name, family, function that makes it) for each layout that differs from a contiguous one."""
     if tensor.numel() == 0 or tensor.dim() == 0:
         return
     if tensor.dim() > 1:
-        yield "transposed", Family.STRIDES, tensor.transpose(-2, -1).contiguous().transpose(-2, -1)
-    yield "every second element", Family.STRIDES, _strided(tensor)
+        yield "transposed", Family.STRIDES, lambda x: x.transpose(-2, -1).contiguous().transpose(-2, -1)
+        yield "in a part of wider rows", Family.STRIDES, _padded
+    if tensor.dim() > _MATRIX:
+        yield "with dimensions in reverse", Family.STRIDES, _reversed
+    yield "every second element", Family.STRIDES, _strided
     if tensor.shape[0] > 1:
-        yield "expanded", Family.STRIDES, tensor[:1].clone().expand(tensor.shape)
+        yield "expanded", Family.STRIDES, lambda x: x[:1].clone().expand(x.shape)
+    if tensor.dim() > 1 and tensor.shape[-1] > 1:
+        yield "expanded in the last dimension", Family.STRIDES, lambda x: x[..., :1].clone().expand(x.shape)
+    if tensor.dim() > 1 and tensor.shape[0] > 1:
+        yield "with overlapping rows", Family.STRIDES, _overlapping
     if tensor.dim() == _IMAGE_BATCH:
-        yield "channels last", Family.STRIDES, tensor.contiguous(memory_format=torch.channels_last)
-    yield "with a storage offset", Family.OFFSET, _offset(tensor)
+        yield "channels last", Family.STRIDES, lambda x: x.contiguous(memory_format=torch.channels_last)
+    yield "with a storage offset", Family.OFFSET, _offset
+    if tensor.is_complex():
+        yield "as a conjugate view", Family.STRIDES, lambda x: x.conj().resolve_conj().conj()
+    if tensor.is_complex() or tensor.is_floating_point():
+        yield "as a negative view", Family.STRIDES, lambda x: torch._neg_view(-x)  # noqa: SLF001  it has no public name
 
 
 def far_apart(tensor: Tensor) -> Tensor | None:
@@ -65,6 +77,25 @@ def _filled(size: tuple[int, ...], like: Tensor) -> Tensor:
         return torch.full(size, float("nan"), dtype=like.dtype, device=like.device)
     value = True if like.dtype == torch.bool else torch.iinfo(like.dtype).max
     return torch.full(size, value, dtype=like.dtype, device=like.device)
+
+
+def _padded(tensor: Tensor) -> Tensor:
+    wide = _filled((*tensor.shape[:-1], tensor.shape[-1] + _OFFSET), tensor)
+    view = wide[..., : tensor.shape[-1]]
+    view.copy_(tensor)
+    return view
+
+
+def _reversed(tensor: Tensor) -> Tensor:
+    order = tuple(range(tensor.dim() - 1, -1, -1))
+    return tensor.permute(order).contiguous().permute(order)
+
+
+def _overlapping(tensor: Tensor) -> Tensor:
+    """Rows that begin one element after each other, as those of a sliding window do; with other numbers."""
+    row = tensor[0].clone(memory_format=torch.contiguous_format)
+    memory = torch.cat([row.flatten(), tensor[1:].flatten()])
+    return memory.as_strided(tensor.shape, (1, *row.stride()))
 
 
 def _strided(tensor: Tensor) -> Tensor:

@@ -1,54 +1,131 @@
-"""Searches for calls of an operator beyond its samples: other dtypes, layouts, sizes and values, and bad inputs."""
+"""Searches for calls of an operator beyond its samples: every argument varied, alone and in pairs, and bad inputs."""
 
 from __future__ import annotations
 
-import itertools
+import random
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.cost import is_affordable
 from opwright.checker.cases.layouts import far_apart, layouts
+from opwright.checker.cases.options import options as other_options
 from opwright.checker.cases.samples import by_size, elements_in, redrawn
+from opwright.checker.cases.shapes import ranks, unequal
+from opwright.checker.cases.sharing import shared
 from opwright.checker.cases.sizes import size_slots
+from opwright.checker.cases.values import contents
+from opwright.checker.cases.variation import Variation, replaced, replacing, tensors
 from opwright.spec import Make, derive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from opwright.checker.cases.sizes import SizeSlot
     from opwright.checker.job import Options
     from opwright.spec import Op
 
-_DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32)
-# Around the widths of vectors, and one that is large enough for several threads.
-_SIZES = (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 33)
-_QUICK_SIZES = (0, 1, 9, 17)
-_LARGE_SIZE = 4099
+_DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.int32)
+# Each tensor alone in these: numbers of another kind than what goes with it.
+_ALONE = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32)
+# Around the widths of vectors and the sizes of blocks.
+_SIZES = (
+    *(0, 1, 2, 3, 4, 5, 7, 8, 9),
+    *(n + d for n in (16, 32, 64, 128, 256, 512, 1024) for d in (-1, 0, 1)),
+    4096,
+    4099,
+)
+_QUICK_SIZES = (0, 1, 2, 8, 9, 17, 64, 256)
+# The fewest elements and rows with which PyTorch's parallel_for divides its range, whatever its grain.
+_SPLIT_ELEMENTS = 2**17
+_SPLIT_ROWS = 70001
 _MOST_ELEMENTS = 2**21
 # Only the smallest samples vary in layouts, sizes and numbers: photographs would take minutes.
 _VARIED_SAMPLES = 2
-_MOST_SIZES_VARIED = 4
-_OTHER_DTYPES = {True: torch.float64, False: torch.float32}
+_MOST_SIZES_VARIED = 6
+_SIZE_PAIRS = 24
+_QUICK_SIZE_PAIRS = 6
+_PAIRS = 300
+_QUICK_PAIRS = 60
+# A quick check tries this many variations of a family, chosen at random.
+_QUICK_OF_A_FAMILY = 40
 
 
 def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Case]:
-    """Variations of the samples `given`."""
+    """Variations of the samples `given`, one at a time."""
     smallest = by_size(given)
     chosen = sorted(smallest[: 1 if options.quick else _VARIED_SAMPLES])
     cases = [
         *_dtypes(op, given, chosen, device, options),
-        *(case for at in chosen for case in _layouts(given[at])),
+        *(one.of(given[at]) for at in chosen for one in _layouts(given[at])),
         *_sizes(op, given, chosen, device, options),
-        *(case for at in chosen for case in _special(given[at])),
+        *(case for at in chosen for case in _others(op, given[at], options)),
         *_far(given[smallest[0]], op),
-        *_bad(given[smallest[0]]),
+        *(one.of(given[smallest[0]]) for one in _bad(given[smallest[0]])),
     ]
     by_name: dict[str, Case] = {}
     for case in cases:
         by_name.setdefault(case.name, case)
     return list(by_name.values())
+
+
+def pairs(op: Op, given: list[Case], varied: list[Case], options: Options) -> Iterator[Case]:
+    """Two variations at once, chosen at random: of the samples `given`, or of their variations in size and dtype."""
+    choose = random.Random(options.seed)  # noqa: S311  cases, not secrets
+    smallest = by_size(given)
+    chosen = [given[at] for at in smallest[: 1 if options.quick else _VARIED_SAMPLES]]
+    small = max(map(elements_in, (case.arguments for case in chosen)), default=0) * 4
+    resized = [
+        case for case in varied if case.family in (Family.SIZE, Family.DTYPE) and elements_in(case.arguments) <= small
+    ]
+    seen: set[str] = set()
+    for _ in range(_QUICK_PAIRS if options.quick else _PAIRS):
+        base = choose.choice(chosen if not resized or choose.random() < 1 / 2 else resized)
+        groups = [
+            list(contents(base, options.seed)),
+            list(other_options(op, base)),
+            list(_layouts(base)),
+            [*shared(op, base), *unequal(base)],
+        ]
+        there = [group for group in groups if group]
+        # In the order of the groups: a layout is lost where the numbers are replaced after it.
+        picked = sorted(choose.sample(range(len(there)), min(2, len(there))))
+        case = base
+        try:
+            for at in picked:
+                case = choose.choice(there[at]).of(case)
+        except Exception:
+            continue
+        if case is not base and case.name not in seen and is_affordable(op, case.arguments):
+            seen.add(case.name)
+            yield Case(case.name, Family.PAIR, case.arguments)
+
+
+def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
+    """Variations of the numbers, the options, the ranks and the shapes of one sample, and of what shares memory."""
+    for variations in (
+        contents(case, options.seed),
+        other_options(op, case),
+        ranks(case),
+        unequal(case),
+        shared(op, case),
+    ):
+        for one in _some(list(variations), options):
+            made = one.of(case)
+            if is_affordable(op, made.arguments):
+                yield made
+
+
+def _some(variations: list[Variation], options: Options) -> Iterable[Variation]:
+    """All `variations`, or in a quick check some of them: those of all tensors at once, and others at random."""
+    if not options.quick or len(variations) <= _QUICK_OF_A_FAMILY:
+        return variations
+    choose = random.Random(options.seed)  # noqa: S311  cases, not secrets
+    first = [one for one in variations if one.what.startswith("all tensors ")]
+    rest = [one for one in variations if one not in first]
+    return [*first, *choose.sample(rest, max(0, min(len(rest), _QUICK_OF_A_FAMILY - len(first))))]
 
 
 def _dtypes(op: Op, given: list[Case], chosen: list[int], device: str, options: Options) -> Iterator[Case]:
@@ -60,113 +137,75 @@ def _dtypes(op: Op, given: list[Case], chosen: list[int], device: str, options: 
                 yield Case(name, Family.DTYPE, made[at], claimed=dtype in op.dtypes)
 
 
-def _layouts(case: Case) -> Iterator[Case]:
-    for path, tensor in _tensors(case.arguments):
-        for name, family, other in layouts(tensor):
-            yield _replaced(case, f"{path} {name}", family, path, other)
+def _layouts(case: Case) -> Iterator[Variation]:
+    for path, tensor in tensors(case.arguments):
+        for name, family, make in layouts(tensor):
+            yield replacing(f"{path} {name}", family, path, make)
 
 
 def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: Options) -> Iterator[Case]:
     needed = given[: max(chosen) + 1]
     most = max(_MOST_ELEMENTS, *(elements_in(case.arguments) for case in needed))
-    sizes = _QUICK_SIZES if options.quick else (*_SIZES, _LARGE_SIZE)
-    for slot, size in itertools.product(size_slots(op, device, options.seed)[:_MOST_SIZES_VARIED], sizes):
-        if size == slot.default:
+    slots = size_slots(op, device, options.seed)[:_MOST_SIZES_VARIED]
+    elements = elements_in(given[chosen[0]].arguments)
+    tried: list[dict[SizeSlot, int]] = []
+    for slot in slots:
+        split = -(-_SPLIT_ELEMENTS * max(slot.default, 1) // max(elements, 1)) | 1
+        large = (split,) if options.quick else (split, _SPLIT_ROWS)
+        tried += [{slot: size} for size in (*(_QUICK_SIZES if options.quick else _SIZES), *large)]
+    tried += _two_sizes(slots, options)
+    for sizes in tried:
+        if all(size == slot.default for slot, size in sizes.items()):
             continue
-        make = Make(seed=options.seed, device=device, most_elements=most, **slot.resized(size))
-        made = redrawn(op, make, len(needed))
+        resized: dict[str, dict[int, int]] = {}
+        for slot, size in sizes.items():
+            resized.setdefault(slot.key, {})[slot.number] = size
+        made = redrawn(op, Make(seed=options.seed, device=device, most_elements=most, **resized), len(needed))  # type: ignore[arg-type]
+        what = " and ".join(f"{slot.name} as {size}" for slot, size in sizes.items())
         for at in chosen:
             if at >= len(made) or _shapes_of(made[at]) == _shapes_of(given[at].arguments):
                 continue
             if elements_in(made[at]) <= _MOST_ELEMENTS:
-                yield Case(f"{given[at].name}, {slot.name} as {size}", _size_family(size), made[at])
+                family = Family.EMPTY if 0 in sizes.values() else Family.SIZE
+                alone = [(f"{given[at].name}, {slot.name}", size) for slot, size in sizes.items()]
+                yield Case(f"{given[at].name}, {what}", family, made[at], size=alone[0] if len(alone) == 1 else None)
 
 
-def _size_family(size: int) -> Family:
-    if size == 0:
-        return Family.EMPTY
-    # One or two elements do not fill a vector.
-    return Family.TAIL if 2 < size < _LARGE_SIZE else Family.SIZE
-
-
-def _special(case: Case) -> Iterator[Case]:
-    values = {
-        "NaN": [float("nan")],
-        "infinities": [float("inf"), float("-inf")],
-        "denormals and signed zeros": [1e-40, -1e-40, -0.0, 0.0],
-    }
-    for name, numbers in values.items():
-        changed = pytree.tree_map_only(Tensor, _sprinkler(numbers), case.arguments)
-        if any(leaf.is_floating_point() and leaf.numel() for leaf in derive.tensors(changed)):
-            yield Case(f"{case.name} with {name}", Family.SPECIAL, changed)
-
-
-def _sprinkler(numbers: list[float]) -> Callable[[Tensor], Tensor]:
-    def sprinkle(tensor: Tensor) -> Tensor:
-        if not tensor.is_floating_point() or tensor.numel() == 0:
-            return tensor
-        # Every fifth element, beginning at the first: some rows and vectors have one, some have none.
-        flat = tensor.contiguous().clone().flatten()
-        places = torch.arange(0, flat.numel(), 5)
-        flat[places] = torch.tensor(numbers, dtype=flat.dtype, device=flat.device).repeat(len(places))[: len(places)]
-        return flat.view(tensor.shape)
-
-    return sprinkle
+def _two_sizes(slots: list[SizeSlot], options: Options) -> Iterator[dict[SizeSlot, int]]:
+    """Two sizes at once, chosen at random: what was equal, or one a multiple of the other, no longer is."""
+    choose = random.Random(options.seed)  # noqa: S311  cases, not secrets
+    some = [size for size in _SIZES if 0 < size <= 129]
+    for _ in range((_QUICK_SIZE_PAIRS if options.quick else _SIZE_PAIRS) if len(slots) > 1 else 0):
+        yield dict(zip(choose.sample(slots, 2), choose.sample(some, 2), strict=True))
 
 
 def _far(case: Case, op: Op) -> Iterator[Case]:
-    for path, tensor in _tensors(case.arguments):
+    for path, tensor in tensors(case.arguments):
         if path in op.mutates:
             continue  # such memory is never copied: the reference and the operator would write to the same
         if (far := far_apart(tensor)) is not None:
-            yield _replaced(case, f"{path} with rows more than 2^31 elements apart", Family.FAR, path, far)
+            what = f"{path} with rows more than 2^31 elements apart"
+            yield Case(f"{case.name}, {what}", Family.FAR, replaced(case.arguments, path, far))
 
 
-def _bad(case: Case) -> Iterator[Case]:
-    several = len(_tensors(case.arguments)) > 1
-    for path, tensor in _tensors(case.arguments):
-        other = _OTHER_DTYPES[tensor.dtype != torch.float64 and tensor.is_floating_point()]
-        yield _replaced(
-            case, f"{path} alone in {str(other).removeprefix('torch.')}", Family.BAD_DTYPE, path, tensor.to(other)
-        )
-        if tensor.dtype != torch.int64:
-            yield _replaced(case, f"{path} alone in int64", Family.BAD_DTYPE, path, tensor.to(torch.int64))
-        yield _replaced(case, f"{path} with one dimension more", Family.BAD_RANK, path, tensor.unsqueeze(0))
+def _bad(case: Case) -> Iterator[Variation]:
+    several = len(tensors(case.arguments)) > 1
+    for path, tensor in tensors(case.arguments):
+        for dtype in _ALONE:
+            if tensor.dtype != dtype and not tensor.is_complex():
+                name = str(dtype).removeprefix("torch.")
+                yield replacing(f"{path} alone in {name}", Family.BAD_DTYPE, path, _to(dtype))
+        yield replacing(f"{path} with one dimension more", Family.BAD_RANK, path, lambda x: x.unsqueeze(0))
         if tensor.dim() > 0 and tensor.shape[0] > 0:
-            yield _replaced(case, f"{path} with one dimension less", Family.BAD_RANK, path, tensor[0].clone())
+            yield replacing(f"{path} with one dimension less", Family.BAD_RANK, path, lambda x: x[0].clone())
         if tensor.dim() > 1:
-            yield _replaced(case, f"{path} flattened", Family.BAD_RANK, path, tensor.flatten().clone())
-        if not several:
-            continue
-        for dim in range(min(tensor.dim(), 2)):
-            if tensor.shape[dim] > 1:
-                less = tensor.narrow(dim, 0, tensor.shape[dim] - 1).clone(memory_format=torch.contiguous_format)
-                yield _replaced(case, f"{path} one shorter in dimension {dim}", Family.BAD_SIZE, path, less)
-                more = torch.cat([tensor, tensor.narrow(dim, 0, 1)], dim)
-                yield _replaced(case, f"{path} one longer in dimension {dim}", Family.BAD_SIZE, path, more)
-        if tensor.device.type != "meta" and tensor.dim() > 0:
-            yield _replaced(case, f"{path} on the meta device", Family.BAD_DEVICE, path, tensor.to("meta"))
+            yield replacing(f"{path} flattened", Family.BAD_RANK, path, lambda x: x.flatten().clone())
+        if several and tensor.device.type != "meta" and tensor.dim() > 0:
+            yield replacing(f"{path} on the meta device", Family.BAD_DEVICE, path, _to("meta"))
 
 
-def _tensors(arguments: dict[str, Any]) -> list[tuple[str, Tensor]]:
-    """The tensors of a call, each with its name in messages: `x`, or `xs[0]`."""
-    found = []
-    for name, value in arguments.items():
-        if isinstance(value, Tensor):
-            found.append((name, value))
-        elif isinstance(value, (list, tuple)):
-            found += [(f"{name}[{at}]", one) for at, one in enumerate(value) if isinstance(one, Tensor)]
-    return found
-
-
-def _replaced(case: Case, what: str, family: Family, path: str, tensor: Tensor) -> Case:
-    """`case` with the tensor at `path` replaced."""
-    name, _, place = path.partition("[")
-    value: Any = tensor
-    if place:
-        value = list(case.arguments[name])
-        value[int(place.rstrip("]"))] = tensor
-    return Case(f"{case.name}, {what}", family, {**case.arguments, name: value})
+def _to(target: torch.dtype | str) -> Callable[[Tensor], Tensor]:
+    return lambda tensor: tensor.to(target)
 
 
 def _dtypes_of(arguments: dict[str, Any]) -> list[torch.dtype]:

@@ -37,7 +37,7 @@ def other_sizes(subject: Subject, case: Case) -> list[Case]:
     alike_but_for_sizes = [
         other
         for other in subject.varied
-        if other.family in (Family.SIZE, Family.TAIL)
+        if other.family is Family.SIZE
         and _key(other) == _key(case)
         and all(size >= _FEWEST for tensor in derive.tensors(other.arguments) for size in tensor.shape)
     ]

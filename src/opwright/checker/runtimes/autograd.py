@@ -96,7 +96,7 @@ def _trials(subject: Subject, case: Case) -> Iterator[_Trial]:
     if results > 1:
         yield from (_Trial(case, f"from result {used} alone", names, used=used) for used in range(results))
     yield _Trial(case, "the incoming gradient expanded, as from sum()", names, expanded=True)
-    others = [other for other in subject.varied if other.family in (Family.STRIDES, Family.SIZE, Family.TAIL)]
+    others = [other for other in subject.varied if other.family in (Family.STRIDES, Family.SIZE)]
     for other in others[: _QUICK_LAYOUTS if subject.options.quick else _LAYOUTS]:
         if floating := subject.floating(other):
             yield _Trial(other, "all gradients", floating)
@@ -301,7 +301,7 @@ def _check_numerically(subject: Subject, recorder: Recorder) -> None:
 
 def _smallest_in_float64(subject: Subject, recorder: Recorder) -> Case | None:
     """The smallest call in float64 that the operator accepts."""
-    cases = [*subject.samples, *(case for case in subject.varied if case.family in (Family.SIZE, Family.TAIL))]
+    cases = [*subject.samples, *(case for case in subject.varied if case.family is Family.SIZE)]
     cases = [case for case in cases if any(tensor.numel() for tensor in derive.tensors(case.arguments))]
     cases.sort(key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)))
     for case in cases:

@@ -1,0 +1,43 @@
+"""Checks that results own their memory: that they share it with no argument and no other result, and is not freed."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from opwright.checker.behavior.memory import is_freed, shares_memory
+from opwright.checker.kinds import Kind
+from opwright.checker.verdict import Failure
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from opwright.checker.cases.case import Case
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+
+def check_ownership(subject: Subject, recorder: Recorder) -> None:
+    """Check whose memory the results of the samples are."""
+    for case in subject.samples:
+        _check(subject, recorder, case)
+
+
+def _check(subject: Subject, recorder: Recorder, case: Case) -> None:
+    code = subject.code(case)
+    if not recorder.begin(f"{case.name}: whose memory the result is", code, Kind.CRASH):
+        return
+    arguments = case.fresh()
+    try:
+        results = subject.call(arguments)
+    except Exception:
+        return
+    returned = derive.tensors(results[: len(results) - len(subject.op.mutates)])
+    declared = f"fresh memory: the schema {subject.op.schema} declares no alias"
+    if shares_memory(returned, arguments):
+        got = "a result in the memory of an argument"
+        recorder.fail(Failure(Kind.ALIAS, case.name, code, got, declared))
+    elif any(shares_memory([one], [other]) for one, other in itertools.combinations(returned, 2)):
+        recorder.fail(Failure(Kind.ALIAS, case.name, code, "two results in the same memory", declared))
+    elif is_freed(returned):
+        got = "a result in memory that the allocator hands out again"
+        recorder.fail(Failure(Kind.FREED, case.name, code, got, "a result that owns its memory"))

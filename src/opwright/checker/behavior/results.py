@@ -1,0 +1,148 @@
+"""Calls the operator with cases, and compares the results with the expected ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from opwright.checker.behavior.memory import same_bytes
+from opwright.checker.behavior.poison import poisoned
+from opwright.checker.behavior.size_pattern import SizePattern
+from opwright.checker.behavior.thread_count import threads
+from opwright.checker.cases.case import Case, Family, is_far
+from opwright.checker.kinds import Kind
+from opwright.checker.verdict import Failure
+from opwright.spec import derive
+from opwright.spec.difference import described, first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+    from opwright.spec.expected import Expected
+
+# Faults that may come from elements that were never written. Other kinds read foreign memory, poisoned or not.
+_OF_THE_RESULT = (
+    *(Kind.WRONG_RESULT, Kind.SIZE, Kind.TAIL, Kind.RANK, Kind.OPTION),
+    *(Kind.PRECISION, Kind.EDGE_VALUES, Kind.SPECIAL_VALUES, Kind.INTEGER_VALUES),
+)
+# The content of poisoned memory.
+_POISON = "NaN or the largest integer, which fresh memory was filled with"
+# Expected results of more elements are not kept for the other runtimes.
+_KEPT_ELEMENTS = 2**16
+
+
+def check_results(subject: Subject, recorder: Recorder, cases: Iterable[Case]) -> None:
+    """Check the results of all `cases`; a fault at a size is named by all of the sizes at which it occurs."""
+    sizes = SizePattern()
+    for case in cases:
+        # Rows far apart are strides too: if any strides are ignored, they show nothing new.
+        if case.family is Family.FAR and recorder.has(Kind.STRIDES):
+            continue
+        fault = _fault(subject, recorder, case)
+        sizes.add(case, fault)
+        if fault is not None and not sizes.holds(fault):
+            recorder.fail(fault)
+        if sum(tensor.numel() for tensor in derive.tensors(case.arguments)) > _KEPT_ELEMENTS:
+            subject.forget(case)
+    for fault in sizes.faults():
+        recorder.fail(fault)
+
+
+def _fault(subject: Subject, recorder: Recorder, case: Case) -> Failure | None:
+    """The fault of one case, which is counted if there is none."""
+    code = subject.code(case)
+    crash = Kind.INDEX_OVERFLOW if case.family is Family.FAR else Kind.CRASH
+    if not recorder.begin(case.name, code, crash):
+        return None
+    wanted = subject.expected(case)
+    if wanted.refusal and case.claimed:
+        return Failure(Kind.REFERENCE, case.name, code, got=wanted.refusal, expected="a result from the reference")
+    return _call(subject, recorder, case, wanted) if _is_judged(case, wanted) else None
+
+
+def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Expected) -> Failure | None:
+    code = subject.code(case)
+    arguments = case.fresh()
+    try:
+        with poisoned(on=not _holds_far_memory(case)):
+            results = subject.call(arguments)
+    except Exception as error:
+        if not case.claimed:
+            recorder.rejected()
+            return None
+        goal = ", ".join(described(result) for result in wanted.own)
+        return Failure(Kind.RAISES, case.name, code, got=first_line(error), expected=goal, detail=str(error))
+    if not recorder.begin(f"{case.name}: reading the result", code, Kind.FREED):
+        return None
+    fault = _written(subject, case, arguments, code) or subject.judge(case, results)
+    if fault is None:
+        recorder.ok()
+        return None
+    return _refined(subject, case, results, fault)
+
+
+def _refined(subject: Subject, case: Case, results: list[Any], fault: Failure) -> Failure:
+    """`fault` with the kind that further calls show: never written, or wrong with several threads alone."""
+    code = subject.code(case)
+    if fault.kind in _OF_THE_RESULT and _is_poison(subject, case, results):
+        return Failure(Kind.UNINITIALISED, case.name, code, f"{fault.got}: {_POISON}", fault.expected)
+    if fault.kind in (Kind.WRONG_RESULT, Kind.SIZE, Kind.TAIL) and _is_right_with_one_thread(subject, case):
+        return replace(fault, kind=Kind.THREADS, got=f"with {torch.get_num_threads()} threads: {fault.got}")
+    return fault
+
+
+def _is_judged(case: Case, wanted: Expected) -> bool:
+    """Whether the reference says what is right: it has the kernels, and its own precision suffices."""
+    if wanted.unknown:
+        return False
+    return wanted.refusal != "" or case.family not in (Family.MAGNITUDE, Family.PAIR) or wanted.is_accurate
+
+
+def _is_right_with_one_thread(subject: Subject, case: Case) -> bool:
+    with threads(1):
+        return subject.judge(case, subject.call(case.fresh())) is None
+
+
+def _written(subject: Subject, case: Case, arguments: dict[str, Any], code: str) -> Failure | None:
+    """The failure of a call that wrote to an argument without declaring it."""
+    for name, value in arguments.items():
+        if name in subject.op.mutates or _holds_far_memory(case):
+            continue
+        for given, now in zip(derive.tensors(case.arguments[name]), derive.tensors(value), strict=True):
+            if not same_bytes(given, now):
+                return Failure(
+                    Kind.WRITES_INPUT,
+                    case.name,
+                    code,
+                    got=f"the call changed {name}",
+                    expected=f"{name} as it was: the schema {subject.op.schema} does not declare it as mutated",
+                )
+    return None
+
+
+def _is_poison(subject: Subject, case: Case, results: list[Any]) -> bool:
+    """Whether the wrong values in `results` are the filling of fresh memory: without it, they are others."""
+    with poisoned(on=False):
+        try:
+            plain = subject.call(case.fresh())
+        except Exception:
+            return False
+    pairs = zip(derive.tensors(results), derive.tensors(plain), strict=False)
+    return any(bool((_poison_in(one) & ~_poison_in(other)).any()) for one, other in pairs if one.shape == other.shape)
+
+
+def _poison_in(tensor: Tensor) -> Tensor:
+    if tensor.is_floating_point() or tensor.is_complex():
+        return tensor.isnan()
+    if tensor.dtype == torch.bool:
+        return tensor
+    return tensor == torch.iinfo(tensor.dtype).max
+
+
+def _holds_far_memory(case: Case) -> bool:
+    return any(is_far(tensor) for tensor in derive.tensors(case.arguments))

@@ -1,0 +1,61 @@
+"""The sizes at which an operator is wrong, which tell a skipped remainder of a vector loop from other faults."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from opwright.checker.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.checker.cases.case import Case
+    from opwright.checker.verdict import Failure
+
+_WIDTHS = (4, 8, 16, 32, 64)
+_FEWEST = 2  # right sizes that are multiples of the width
+
+
+class SizePattern:
+    """The sizes at which results were right and wrong."""
+
+    def __init__(self) -> None:
+        self._right: dict[str, set[int]] = {}
+        self._wrong: dict[str, dict[int, Failure]] = {}
+
+    def add(self, case: Case, fault: Failure | None) -> None:
+        """Record the outcome of a case that varies one size; others are ignored."""
+        if case.size is None:
+            return
+        name, size = case.size
+        if fault is None:
+            self._right.setdefault(name, set()).add(size)
+        elif self.holds(fault):
+            self._wrong.setdefault(name, {})[size] = fault
+
+    def holds(self, fault: Failure) -> bool:
+        """Whether the kind of `fault` depends on the other sizes."""
+        return fault.kind in (Kind.SIZE, Kind.TAIL)
+
+    def faults(self) -> Iterator[Failure]:
+        """The first fault of each varied size, with the kind that the sizes show."""
+        for name, wrong in self._wrong.items():
+            first = wrong[min(wrong)]
+            at_end = all(fault.kind is Kind.TAIL for fault in wrong.values())
+            kind = Kind.TAIL if at_end or is_tail(self._right.get(name, set()), set(wrong)) else Kind.SIZE
+            yield dataclasses.replace(first, kind=kind)
+
+
+def is_tail(right: set[int], wrong: set[int]) -> bool:
+    """Whether results are wrong at all sizes that are no multiple of a vector's width, and right at the others."""
+
+    def fits(width: int) -> bool:
+        whole = [size for size in right if size and size % width == 0]
+        return (
+            len(whole) >= _FEWEST
+            and all(size % width for size in wrong)
+            and all(size % width == 0 or size < width for size in right)
+        )
+
+    return any(map(fits, _WIDTHS))

@@ -1,0 +1,80 @@
+"""Whether a call is cheap enough to make: its reference is first run without numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from opwright.spec import Op
+
+_MOST_ELEMENTS = 2**24
+_SECONDS = 2.0
+# Numbers up to this cannot make a call expensive.
+_HARMLESS = 64
+
+
+class _TooExpensive(BaseException):
+    """Raised within a reference; not an Exception, which it might catch."""
+
+
+class _Sizes(TorchDispatchMode):
+    """Raises at the first large tensor."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        for tensor in pytree.tree_leaves(made):
+            if isinstance(tensor, Tensor) and tensor.numel() > _MOST_ELEMENTS:
+                raise _TooExpensive
+        return made
+
+
+def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
+    """Whether the reference makes no large tensors and ends soon; False if that is unknown."""
+    if not any(_is_large(leaf) for leaf in pytree.tree_leaves(arguments)):
+        return True
+    mode = FakeTensorMode()
+    fake = pytree.tree_map_only(Tensor, mode.from_tensor, arguments)
+    positional, keywords = op.spread(fake)
+    try:
+        with _time_limit(), _Sizes(), mode:  # type: ignore[no-untyped-call]
+            op.reference(*positional, **keywords)
+    except _TooExpensive:
+        return False
+    except Exception as error:
+        # A size or a branch that depends on numbers is unknown; other errors reject the call, which costs nothing.
+        return "data-dependent" not in str(error).lower() and "DataDependent" not in type(error).__name__
+    return True
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not abs(value) <= _HARMLESS
+
+
+@contextlib.contextmanager
+def _time_limit() -> Iterator[None]:
+    """Raise if the block takes too long. Only in the main thread, which alone receives signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  the arguments of a signal handler
+        raise _TooExpensive
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,172 @@
+"""Other values for what is not a tensor: numbers, flags, strings, lists, and arguments that may be left out."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from opwright.checker.cases.case import Family
+from opwright.checker.cases.variation import Variation, tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from opwright.checker.cases.case import Case
+    from opwright.spec import Op
+    from opwright.spec.schema import Parameter
+
+_INTEGERS = (0, 1, -1, 2, -2, 3, 4, 5, 8)
+# Beyond 32 bits, and at the end of 64: a kernel that keeps them in an int sees others.
+_EXTREMES = (2**31, 2**32, 2**32 + 1, -(2**31) - 1, 2**63 - 1, -(2**63))
+_FLOATS = (0.0, 1.0, -1.0, 0.5, 2.0, 1e-3, 1e-10, 1e10, 3.7, -0.3)
+_LONGEST = 40
+
+
+def options(op: Op, case: Case) -> Iterator[Variation]:
+    """Variations of the arguments of `case` that are not tensors."""
+    literals = _literals(op.reference)
+    for parameter in op.parameters:
+        value = case.arguments[parameter.name]
+        seen: list[Any] = [value]
+        for other in _others(parameter, value, literals, case):
+            if not any(_same(other, one) for one in seen):
+                seen.append(other)
+                yield _given(parameter.name, other)
+
+
+def _given(name: str, value: Any) -> Variation:
+    shown = f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else _shown(value)
+    return Variation(f"{name}={shown}", Family.OPTION, lambda arguments: {**arguments, name: value})
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, (list, tuple)) and any(isinstance(one, Tensor) for one in value):
+        return f"[{len(value)} tensors]"
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, Tensor) or isinstance(other, Tensor):
+        return one is other
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return type(one) is type(other) and one == other
+
+
+def _others(parameter: Parameter, value: Any, literals: dict[type, list[Any]], case: Case) -> Iterator[Any]:
+    kind = parameter.type
+    if kind.startswith("Optional["):
+        kind = kind.removeprefix("Optional[")[:-1]
+        if value is not None:
+            yield None
+    if kind.startswith("List["):
+        yield from _lists(kind.removeprefix("List[")[:-1], value, case)
+    elif kind == "Tensor":
+        if value is None:
+            yield from _tensors_like(case)
+    else:
+        yield from _SCALARS.get(kind, _nothing)(value, literals)
+
+
+def _integers(value: Any, literals: dict[type, list[Any]]) -> Iterable[Any]:
+    around = () if value is None else (value - 1, value + 1, -value, 2 * value)
+    return (*around, *_INTEGERS, *literals.get(int, ()), *_EXTREMES)
+
+
+def _floats(value: Any, literals: dict[type, list[Any]]) -> Iterable[Any]:
+    around = () if value is None else (-value, 10 * value, value / 10)
+    return (*around, *_FLOATS, *literals.get(float, ()))
+
+
+def _flags(value: Any, _: dict[type, list[Any]]) -> Iterable[Any]:
+    return (not value,) if value is not None else (True, False)
+
+
+def _strings(value: Any, literals: dict[type, list[Any]]) -> Iterable[Any]:
+    return (*literals.get(str, ()), "", *((value.upper(), f"{value}_") if value else ()))
+
+
+def _dtypes(_: Any, __: dict[type, list[Any]]) -> Iterable[Any]:
+    return (torch.float32, torch.float64, torch.float16, torch.int64, torch.bool)
+
+
+def _nothing(_: Any, __: dict[type, list[Any]]) -> Iterable[Any]:
+    return ()
+
+
+_SCALARS: dict[str, Callable[[Any, dict[type, list[Any]]], Iterable[Any]]] = {
+    "int": _integers,
+    "float": _floats,
+    "number": _floats,
+    "bool": _flags,
+    "str": _strings,
+    "ScalarType": _dtypes,
+}
+
+
+def _lists(kind: str, value: Any, case: Case) -> Iterator[Any]:
+    """Lists of other lengths, orders and elements."""
+    yield []
+    if not value:
+        found = _tensors_like(case) if "Tensor" in kind else iter(())
+        yield from ([one] for one in found)
+        return
+    listed = list(value)
+    yield from (listed[:1], listed[:-1], [*listed, listed[-1]], listed[::-1], [listed[0]] * len(listed))
+    if kind.startswith("Optional["):
+        yield from ([*listed[:at], None, *listed[at + 1 :]] for at in range(len(listed)))
+    if kind in {"int", "float"}:
+        for at, one in enumerate(listed):
+            yield from ([*listed[:at], other, *listed[at + 1 :]] for other in (0, 1, -1, one + 1, -one))
+    if kind == "bool":
+        yield from ([*listed[:at], not one, *listed[at + 1 :]] for at, one in enumerate(listed))
+
+
+def _tensors_like(case: Case) -> Iterator[Tensor]:
+    """Tensors for an argument that is left out: like another argument, or like a row, a column, or one number of it."""
+    for _, tensor in tensors(case.arguments):
+        if not tensor.is_meta:
+            dense = tensor.detach().clone(memory_format=torch.contiguous_format)
+            yield dense
+            if tensor.dim() > 1 and tensor.numel():
+                yield dense.select(0, 0).clone()
+                yield dense.select(-1, 0).clone()
+                yield dense.flatten(1)[0].clone()
+                yield dense[..., 0, :].clone()
+            if tensor.dim() == 1:
+                yield torch.ones_like(dense, dtype=torch.bool)
+
+
+def _literals(function: Callable[..., Any]) -> dict[type, list[Any]]:
+    """The literals in the source of a reference, and in the constants that it uses: values that it asks for."""
+    found: dict[type, list[Any]] = {}
+
+    def keep(value: Any) -> None:
+        if type(value) in {int, float, str} and value not in found.setdefault(type(value), []):
+            found[type(value)].append(value)
+
+    with contextlib.suppress(OSError, TypeError, SyntaxError):
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and id(node) not in documentation:
+                keep(node.value)
+    code = getattr(function, "__code__", None)
+    used = [function.__globals__.get(name) for name in code.co_names] if code is not None else []
+    for value in used:
+        if isinstance(value, (dict, set, frozenset, list, tuple)):
+            for one in value:
+                keep(one)
+    return {kind: [value for value in values if kind is not str or _is_option(value)] for kind, values in found.items()}
+
+
+def _is_option(text: str) -> bool:
+    """Whether a string may be the value of an option, and not a message."""
+    return len(text) <= _LONGEST and " " not in text

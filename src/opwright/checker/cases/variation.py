@@ -1,0 +1,71 @@
+"""A change of a call: what it changes, and how."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from opwright.checker.cases.case import Case, Family
+
+Arguments = dict[str, Any]
+Change = Callable[[Arguments], Arguments]
+
+
+@dataclass(frozen=True)
+class Variation:
+    """One change of a call.
+
+    Attributes:
+        what: the change in words: `x transposed`.
+        family: what it varies.
+        change: returns the changed arguments; those that it gets stay as they are. Raises if it does not apply to them.
+    """
+
+    what: str
+    family: Family
+    change: Change
+
+    def of(self, case: Case) -> Case:
+        """`case` with this change."""
+        return Case(f"{case.name}, {self.what}", self.family, self.change(case.arguments))
+
+
+def replacing(what: str, family: Family, path: str, make: Callable[[Tensor], Tensor]) -> Variation:
+    """A variation that replaces the tensor at `path` by what `make` makes of it."""
+    return Variation(what, family, lambda given: replaced(given, path, make(tensor_at(given, path))))
+
+
+def tensors(arguments: Arguments) -> list[tuple[str, Tensor]]:
+    """The tensors of a call, each with its path: `x`, or `xs[0]`."""
+    found = []
+    for name, value in arguments.items():
+        if isinstance(value, Tensor):
+            found.append((name, value))
+        elif isinstance(value, (list, tuple)):
+            found += [(f"{name}[{at}]", one) for at, one in enumerate(value) if isinstance(one, Tensor)]
+    return found
+
+
+def tensor_at(arguments: Arguments, path: str) -> Tensor:
+    """The tensor at a path."""
+    return dict(tensors(arguments))[path]
+
+
+def replaced(arguments: Arguments, path: str, value: Any) -> Arguments:
+    """`arguments` with the value at a path replaced."""
+    name, _, place = path.partition("[")
+    if place:
+        listed = list(arguments[name])
+        listed[int(place.rstrip("]"))] = value
+        value = listed
+    return {**arguments, name: value}
+
+
+def generator(seed: int, *words: str) -> torch.Generator:
+    """Random numbers that depend on the seed and on `words`."""
+    return torch.Generator().manual_seed(zlib.crc32("\n".join(words).encode(), seed & 0xFFFFFFFF))
