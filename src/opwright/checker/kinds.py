@@ -92,7 +92,8 @@ _DIAGNOSES = {
     ),
     Kind.REFERENCE: Diagnosis(
         "the description itself is wrong",
-        "the reference, the oracle or the samples in op.py raise, or return what no operator can return",
+        "the reference, the oracle or the samples in op.py raise, or return what no operator can return, or autograd "
+        "does not track the reference",
         "run the repro, and fix op.py: it is the specification that everything is compared with",
     ),
     Kind.CRASH: Diagnosis(

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.checker.behavior.poison import poisoned
+from opwright.checker.behavior.untracked import untracked
 from opwright.checker.cases.case import Case, Family, copied
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
@@ -77,6 +78,8 @@ class _Trial:
 def run(subject: Subject, recorder: Recorder) -> None:
     """Compare gradients on the samples, then layouts, subsets and higher derivatives."""
     cases = [case for case in subject.claimed if subject.floating(case)]
+    if not _is_tracked(subject, recorder, cases[0]):
+        return
     for case in cases:
         _check(subject, recorder, _Trial(case, "all gradients", subject.floating(case)))
         _check_without_recording(subject, recorder, case)
@@ -85,6 +88,31 @@ def run(subject: Subject, recorder: Recorder) -> None:
             _check(subject, recorder, trial)
     if not recorder.failed:
         _check_numerically(subject, recorder)
+
+
+def _is_tracked(subject: Subject, recorder: Recorder, case: Case) -> bool:
+    """Record a fault if the reference has zero gradients only because autograd does not track it."""
+    names = [name for name in subject.floating(case) if name in subject.op.differentiable]
+    step, code = f"{case.name}: the graph of the reference", subject.code(case)
+    if not recorder.begin(step, code):
+        return True
+    try:
+        lost = untracked(subject.op, case.fresh, names)
+    except Exception:
+        return True  # the comparison of gradients reports it
+    if not lost:
+        return True
+    listed = ", ".join(lost)
+    declared = tuple(name for name in subject.op.differentiable if name not in lost)
+    got = (
+        f"the reference depends on {listed}, but its results have no graph to {listed}: an operator without a "
+        "derivative, .detach(), NumPy or torch.no_grad() is in between, so all gradients are zero"
+    )
+    expected = (
+        f"a reference in plain PyTorch, which autograd tracks, or differentiable={declared!r} if there is no gradient"
+    )
+    recorder.fail(Failure(Kind.REFERENCE, step, code, got, expected))
+    return False
 
 
 def _trials(subject: Subject, case: Case) -> Iterator[_Trial]:
