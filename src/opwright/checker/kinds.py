@@ -223,8 +223,8 @@ _DIAGNOSES = {
     ),
     Kind.MISSING_GRADIENT: Diagnosis(
         "there is no gradient where the reference has one",
-        "the operator, or an input of it, is declared as not differentiable, or its backward returns nothing for it",
-        "leave differentiable= out to have the gradient derived, or return every wanted gradient from the backward",
+        "the native backward returns nothing for an argument whose gradient is wanted",
+        "return every wanted gradient from the backward; leave an argument that has none out of differentiable=",
     ),
     Kind.WRONG_GRADIENT: Diagnosis(
         "a gradient is wrong",

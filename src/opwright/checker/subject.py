@@ -109,3 +109,7 @@ class Subject:
             for name, value in case.arguments.items()
             if any(map(Tensor.is_floating_point, derive.tensors([value])))
         ]
+
+    def differentiable(self, case: Case) -> list[str]:
+        """The arguments of `case` that have a gradient: those of `floating` that are declared differentiable."""
+        return [name for name in self.floating(case) if name in self.op.differentiable]
