@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def describe_backward(
-    forward: Op, reference: Callable[..., Any] | None, saves: Sequence[str] | None
+    forward: Op,
+    reference: Callable[..., Any] | None,
+    saves: Sequence[str] | None,
+    differentiable: Sequence[str] | None,
 ) -> Op | Callable[[Callable[..., Any]], Op]:
     """Implement `Op.backward`, which documents the arguments and errors."""
     if isinstance(saves, str):
@@ -26,6 +29,8 @@ def describe_backward(
         first = forward.gradient.op.qualified_name
         msg = f"{forward.qualified_name} already has a backward, {first}: keep one of the two"
         raise SpecError(msg)
+    if differentiable is not None:
+        forward.declare_differentiable(differentiable)
     _check_forward(forward)
     saved = tuple(saves) if saves is not None else tuple(parameter.name for parameter in forward.parameters)
     expected = _expected_parameters(forward, saved)

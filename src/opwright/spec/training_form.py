@@ -8,7 +8,7 @@ from opwright.errors import SpecError
 from opwright.spec.op import Op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import torch
 
@@ -47,6 +47,12 @@ class _TrainingForm(Op):
             tolerance=plain.tolerance,
         )
         self.plain = plain
+
+    def declare_differentiable(self, names: Sequence[str]) -> None:
+        # The gradient of the training form is that of the operator in whose place it is called.
+        self.plain.declare_differentiable(names)
+        self._differentiable = None
+        super().declare_differentiable(names)
 
     @property
     def has_samples(self) -> bool:
