@@ -12,8 +12,7 @@ using opwright::Tensor;
 Tensor product(const Tensor& x, const Tensor& y) {
     opwright::check::dtype(x, "x", opwright::ScalarType::Float);
     opwright::check::dtype(y, "y", opwright::ScalarType::Float);
-    opwright::check::rank(x, "x", 1);
-    opwright::check::sizes(y, "y", {x.size(0)});
+    opwright::check::same_sizes(y, "y", x, "x");
     const Tensor left = torch::stable::contiguous(x);
     const Tensor right = torch::stable::contiguous(y);
     Tensor result = torch::stable::new_empty(x, x.sizes());

@@ -29,7 +29,7 @@ def product(x: Tensor, y: Tensor) -> Tensor:
 
 @product.samples
 def _(make: Make) -> Iterator[tuple[Tensor, Tensor]]:
-    yield make.randn(33), make.randn(33)
+    yield make.randn(16, 33), make.randn(16, 33)
     yield make.randn(5), make.randn(5)
 
 
