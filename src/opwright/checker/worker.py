@@ -85,6 +85,8 @@ def run_cell(subject: Subject, name: str, skip: frozenset[str], emit: Emit) -> N
         runtime = runtime_module(name)
         reason = runtime.why_not(subject)
         if not reason:
+            if subject.excluded:
+                recorder.note(subject.excluded)
             runtime.run(subject, recorder)
         cell = recorder.cell("not applicable", reason) if reason else recorder.cell()
     except SpecError as error:

@@ -73,6 +73,20 @@ class _BackwardOp(Op):
 
         return backward_samples(self.forward, make)
 
+    @property
+    def has_domain(self) -> bool:
+        return self._domain is not None or self.forward.has_domain
+
+    def why_outside(self, bound: dict[str, Any]) -> str:
+        if self._domain is not None or not self.forward.has_domain:
+            return super().why_outside(bound)
+        needed = [parameter.name for parameter in self.forward.parameters]
+        missing = ", ".join(name for name in needed if name not in bound)
+        if missing:
+            domain = f"@{self.name}.domain"
+            return f"the domain of {self.forward.name} needs {missing}, which is not saved: state it with {domain}"
+        return self.forward.why_outside({name: bound[name] for name in needed})
+
 
 def _check_forward(forward: Op) -> None:
     if forward.mutates:

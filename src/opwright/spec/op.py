@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from opwright.errors import SpecError
 from opwright.spec.differentiable import merged, ordered
+from opwright.spec.domain import Domain, make_domain
 from opwright.spec.samples import Make, Sample, SampleFunction, draw_samples
 from opwright.spec.schema import Parameter, parameters_of, results_of, schema_of
 from opwright.spec.sweep import Floor, FloorDirection, Size, check_floor, draw_sizes, make_floor
@@ -91,6 +92,7 @@ class Op:
         self._differentiable = None if differentiable is None else tuple(differentiable)
         self._samples: SampleFunction | None = None
         self._dtypes: tuple[torch.dtype, ...] = ()
+        self._domain: Domain | None = None
         self._sweep: SampleFunction | None = None
         self._swept_gradients: tuple[str, ...] | None = None
         self._fake: Callable[..., Any] | None = None
@@ -229,6 +231,23 @@ class Op:
             return function
 
         return keep if function is None else keep(function)
+
+    def domain(self, function: F) -> F:
+        """State the domain: decorates a function with the operator's parameters that tells whether a call is inside.
+
+        What the operator does outside is undefined: `check` and `bench` do not call it there. Samples are inside. A
+        call for which the function raises is outside.
+
+        Raises:
+            SpecError: the function takes other parameters.
+
+        Example:
+            @gather_rows.domain
+            def _(x, index):  # indices are trusted
+                return bool(((index >= 0) & (index < x.shape[0])).all())
+        """
+        self._domain = make_domain(self.qualified_name, self.reference, function)
+        return function
 
     @overload
     def sweep(self, function: SampleFunction, /) -> SampleFunction: ...
@@ -392,6 +411,21 @@ class Op:
             )
             raise SpecError(msg)
         return draw_samples(self._samples, make, self.qualified_name)
+
+    @property
+    def has_domain(self) -> bool:
+        """Whether it is undefined for some calls."""
+        return self._domain is not None
+
+    def why_outside(self, bound: dict[str, Any]) -> str:
+        """Why the call with the arguments `bound` lies outside the domain; empty if it lies inside.
+
+        The arguments are the author's function's to write to.
+        """
+        if self._domain is None:
+            return ""
+        positional, keywords = self.spread(bound)
+        return self._domain.why_outside(positional, keywords)
 
     @property
     def has_sweep(self) -> bool:

@@ -62,6 +62,13 @@ class _TrainingForm(Op):
     def dtypes(self) -> tuple[torch.dtype, ...]:
         return self.plain.dtypes
 
+    @property
+    def has_domain(self) -> bool:
+        return self.plain.has_domain
+
+    def why_outside(self, bound: dict[str, Any]) -> str:
+        return self.plain.why_outside(bound)
+
     def draw(self, make: Make) -> Iterator[Sample]:
         return self.plain.draw(make)
 
