@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.case import Case, Family, size_family
 from opwright.checker.cases.layouts import far_apart, layouts
+from opwright.checker.cases.resized import resized
 from opwright.checker.cases.samples import by_size, elements_in, redrawn
 from opwright.checker.cases.sizes import size_slots
 from opwright.spec import Make, derive
@@ -37,10 +38,12 @@ def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Cas
     """Variations of the samples `given`."""
     smallest = by_size(given)
     chosen = sorted(smallest[: 1 if options.quick else _VARIED_SAMPLES])
+    sizes = list(_sizes(op, given, chosen, device, options))
     cases = [
         *_dtypes(op, given, chosen, device, options),
         *(case for at in chosen for case in _layouts(given[at])),
-        *_sizes(op, given, chosen, device, options),
+        *sizes,
+        *(case for at in chosen for case in resized(given[at], _of(given[at], sizes), quick=options.quick)),
         *(case for at in chosen for case in _special(given[at])),
         *_far(given[smallest[0]], op),
         *_bad(given[smallest[0]]),
@@ -79,14 +82,11 @@ def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: O
             if at >= len(made) or _shapes_of(made[at]) == _shapes_of(given[at].arguments):
                 continue
             if elements_in(made[at]) <= _MOST_ELEMENTS:
-                yield Case(f"{given[at].name}, {slot.name} as {size}", _size_family(size), made[at])
+                yield Case(f"{given[at].name}, {slot.name} as {size}", size_family(size), made[at])
 
 
-def _size_family(size: int) -> Family:
-    if size == 0:
-        return Family.EMPTY
-    # One or two elements do not fill a vector.
-    return Family.TAIL if 2 < size < _LARGE_SIZE else Family.SIZE
+def _of(sample: Case, cases: list[Case]) -> list[Case]:
+    return [case for case in cases if case.name.startswith(f"{sample.name}, ")]
 
 
 def _special(case: Case) -> Iterator[Case]:
