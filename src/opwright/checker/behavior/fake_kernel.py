@@ -41,7 +41,7 @@ def _check(steps: Steps, case: Case) -> bool:
     subject, recorder = steps.subject, steps.recorder
     call = repro.instead(subject, case, _written)
     step = f"{case.name}, real and fake"
-    if not recorder.begin(step, call):
+    if not recorder.begin(step, call, group=case.group):
         return False
     try:
         real = subject.call(case.fresh())

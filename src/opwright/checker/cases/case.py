@@ -49,12 +49,21 @@ class Case:
         family: what it varies.
         arguments: every argument by its name.
         claimed: whether the author claims that it works; other cases may be rejected with an error.
+        argument: the argument that it varies, `x` or `xs[0]`; empty if it varies several.
     """
 
     name: str
     family: Family
     arguments: dict[str, Any] = field(compare=False, repr=False)
     claimed: bool = False
+    argument: str = ""
+
+    @property
+    def group(self) -> str:
+        """What it varies, in words: one crash makes others of its group likely. Empty for a sample."""
+        if self.family is Family.SAMPLE:
+            return ""
+        return f"{self.family.value} of {self.argument}" if self.argument else self.family.value
 
     def fresh(self) -> dict[str, Any]:
         """Copies of the arguments, with the same layouts."""

@@ -166,7 +166,7 @@ def _replaced(case: Case, what: str, family: Family, path: str, tensor: Tensor) 
     if place:
         value = list(case.arguments[name])
         value[int(place.rstrip("]"))] = tensor
-    return Case(f"{case.name}, {what}", family, {**case.arguments, name: value})
+    return Case(f"{case.name}, {what}", family, {**case.arguments, name: value}, argument=path)
 
 
 def _dtypes_of(arguments: dict[str, Any]) -> list[torch.dtype]:

@@ -142,7 +142,7 @@ def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
     code = _code(subject, trial.case, trial.names)
     crash = trial.kind if trial.used is not None else Kind.CRASH
     compared = [name for name in trial.names if name in subject.op.differentiable]
-    if not recorder.begin(trial.step, code, crash):
+    if not recorder.begin(trial.step, code, crash, trial.case.group):
         return
     try:
         grads = _incoming(subject, trial)
@@ -347,7 +347,9 @@ def _smallest_in_float64(subject: Subject, recorder: Recorder) -> Case | None:
             Tensor, lambda tensor: tensor.double() if tensor.is_floating_point() else tensor, case.arguments
         )
         in_float64 = Case(f"{case.name} in float64", Family.DTYPE, wide)
-        if not subject.differentiable(in_float64) or not recorder.begin(in_float64.name, subject.code(in_float64)):
+        if not subject.differentiable(in_float64):
+            continue
+        if not recorder.begin(in_float64.name, subject.code(in_float64), group=case.group):
             continue
         try:
             subject.call(in_float64.fresh())

@@ -70,7 +70,7 @@ def _check_large(subject: Subject, recorder: Recorder) -> None:
 def _check_result(subject: Subject, recorder: Recorder, case: Case) -> None:
     code = subject.code(case)
     crash = Kind.INDEX_OVERFLOW if case.family is Family.FAR else Kind.CRASH
-    if not recorder.begin(case.name, code, crash):
+    if not recorder.begin(case.name, code, crash, case.group):
         return
     wanted = subject.expected(case)
     if wanted.refusal and case.claimed:
@@ -91,7 +91,7 @@ def _check_result(subject: Subject, recorder: Recorder, case: Case) -> None:
         else:
             recorder.rejected()
         return
-    if not recorder.begin(f"{case.name}: reading the result", code, Kind.FREED):
+    if not recorder.begin(f"{case.name}: reading the result", code, Kind.FREED, case.group):
         return
     fault = _written(subject, case, arguments, code) or subject.judge(case, results)
     if fault is None:
