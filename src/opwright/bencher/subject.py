@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.bencher.timer import Prepared
+from opwright.errors import SpecError
 from opwright.spec import derive, expected
 
 if TYPE_CHECKING:
@@ -68,6 +69,9 @@ class Subject:
         label: the label of the size.
         device: `cpu` or `cuda`.
         arguments: the arguments of the call, by name, without `requires_grad`.
+
+    Raises:
+        SpecError: the call lies outside the domain that op.py states.
     """
 
     def __init__(self, op: Op, size: Size, device: str, seed: int) -> None:
@@ -76,6 +80,9 @@ class Subject:
         self.device = device
         self.arguments = op.bind(size.call)
         self._seed = seed
+        if op.has_domain and (outside := op.why_outside(self.fresh())):
+            msg = f"{size.label!r} of {op.qualified_name} lies outside its domain: {outside}. Time another call"
+            raise SpecError(msg)
 
     @functools.cached_property
     def expected(self) -> Expected:

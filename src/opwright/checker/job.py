@@ -39,6 +39,7 @@ class Job:
         options: what the user requested.
         work: a folder for files.
         skip: for each cell, by its index, the steps that ended a process.
+        skip_groups: likewise, the groups of steps of which several ended a process.
         step_limit_s: a step that takes longer is a hang, and ends the process.
     """
 
@@ -49,6 +50,7 @@ class Job:
     options: Options
     work: str
     skip: dict[str, list[str]] = field(default_factory=dict)
+    skip_groups: dict[str, list[str]] = field(default_factory=dict)
     step_limit_s: float = 300.0
 
     def write(self, path: Path) -> None:

@@ -98,7 +98,8 @@ _DIAGNOSES = {
     ),
     Kind.REFERENCE: Diagnosis(
         "the description itself is wrong",
-        "the reference, the oracle or the samples in op.py raise, or return what no operator can return",
+        "the reference, the oracle or the samples in op.py raise, or return what no operator can return, or autograd "
+        "does not track the reference",
         "run the repro, and fix op.py: it is the specification that everything is compared with",
     ),
     Kind.CRASH: Diagnosis(
@@ -258,8 +259,8 @@ _DIAGNOSES = {
     ),
     Kind.MISSING_GRADIENT: Diagnosis(
         "there is no gradient where the reference has one",
-        "the operator, or an input of it, is declared as not differentiable, or its backward returns nothing for it",
-        "leave differentiable= out to have the gradient derived, or return every wanted gradient from the backward",
+        "the native backward returns nothing for an argument whose gradient is wanted",
+        "return every wanted gradient from the backward; leave an argument that has none out of differentiable=",
     ),
     Kind.WRONG_GRADIENT: Diagnosis(
         "a gradient is wrong",

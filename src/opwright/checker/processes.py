@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,13 @@ if TYPE_CHECKING:
     from opwright.checker.job import Job
     from opwright.checker.watcher import Watcher
 
-# A cell with this many crashes is given up.
+# After this many crashes in a group of cases, which vary the same thing in the same argument, the others of the group
+# are not tried: other groups may show other faults.
+_MOST_IN_A_GROUP = 2
+# A cell with this many crashes outside of groups, or this many calls that do not end, is given up,
 _MOST_CRASHES = 6
+# and so is one with this many in all.
+_MOST_PROCESSES = 40
 # The process itself ends when a step takes too long. This is for processes that it leaves behind.
 _LONGEST_S = 3600.0
 # What its watchdog (faulthandler) prints in that case.
@@ -32,12 +38,34 @@ _TOO_LONG = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass
 class _Progress:
-    """The progress of the cells of a job."""
+    """The progress of the cells of a job: the finished ones, and the crashes of the one that is next.
+
+    Attributes:
+        cells: the finished cells.
+        crashes: the faults that ended a process, one of each kind.
+        skip: the steps that ended a process.
+        groups: the group of each of them; empty if it has none.
+        hangs: how many of them did not end.
+        step: the event of the step that runs.
+    """
 
     cells: list[Cell] = field(default_factory=list)
     crashes: list[Failure] = field(default_factory=list)
     skip: list[str] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
+    hangs: int = 0
     step: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def skip_groups(self) -> list[str]:
+        """The groups of which no further step is tried."""
+        return [group for group, count in Counter(self.groups).items() if group and count >= _MOST_IN_A_GROUP]
+
+    @property
+    def exceeds_limits(self) -> bool:
+        """Whether the cell is to be given up."""
+        several = max(self.groups.count(""), self.hangs) >= _MOST_CRASHES
+        return several or len(self.skip) >= _MOST_PROCESSES
 
 
 def run_job(
@@ -57,7 +85,8 @@ def run_job(
     """
     progress = _Progress()
     while len(progress.cells) < len(job.cells):
-        rest = replace(job, cells=job.cells[len(progress.cells) :], skip={"0": progress.skip})
+        cells = job.cells[len(progress.cells) :]
+        rest = replace(job, cells=cells, skip={"0": progress.skip}, skip_groups={"0": progress.skip_groups})
         completed, output, timed_out = _run_once(rest, name, environment, watcher, progress, python)
         if len(progress.cells) == len(job.cells):
             break
@@ -104,7 +133,7 @@ def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
         others = tuple(failure for failure in cell.failures if failure.kind not in known)
         cell = replace(cell, status="failed", failures=(*progress.crashes, *others))
     progress.cells.append(cell)
-    progress.crashes, progress.skip, progress.step = [], [], {}
+    progress.crashes, progress.skip, progress.groups, progress.hangs, progress.step = [], [], [], 0, {}
     watcher.end(cell)
 
 
@@ -119,8 +148,10 @@ def _after_death(
     if failure.kind not in {earlier.kind for earlier in progress.crashes}:
         progress.crashes.append(failure)
     progress.skip.append(step)
+    progress.groups.append(progress.step.get("group", ""))
+    progress.hangs += failure.kind is Kind.HANG
     reported = failure.kind is Kind.SANITIZER  # each further call would report the same again
-    if reported or len(progress.skip) >= _MOST_CRASHES or not step:
+    if reported or progress.exceeds_limits or not step:
         crashes = len(progress.skip)
         given_up = f"given up after {crashes} crash{'es' * (crashes > 1)}"
         reason = "a sanitizer's first report ends it: fix that, and check again" if reported else given_up

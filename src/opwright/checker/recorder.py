@@ -25,34 +25,49 @@ class Recorder:
         device: `cpu` or `cuda`.
         emit: receives events.
         skip: the steps that ended an earlier process; they are not repeated.
+        skip_groups: the groups of steps of which several ended a process; the others are not tried.
     """
 
-    def __init__(self, op: str, runtime: str, device: str, emit: Emit, skip: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        op: str,
+        runtime: str,
+        device: str,
+        emit: Emit,
+        skip: frozenset[str] = frozenset(),
+        skip_groups: frozenset[str] = frozenset(),
+    ) -> None:
         self._where = {"op": op, "runtime": runtime, "device": device}
         self._emit = emit
         self._skip = skip
+        self._skip_groups = skip_groups
+        self._untried: set[str] = set()
         self._started = time.perf_counter()
         self._failures: dict[str, Failure] = {}
         self._cases = 0
         self._rejected = 0
         self._notes: list[str] = []
 
-    def begin(self, step: str, repro: str = "", crash: Kind = Kind.CRASH) -> bool:
-        """Announce a step; False if it ended an earlier process, and must not be repeated.
+    def begin(self, step: str, repro: str = "", crash: Kind = Kind.CRASH, group: str = "") -> bool:
+        """Announce a step; False if it or others of its group ended an earlier process, and it must not be done.
 
         Args:
             step: the step in words, unique in the cell: the name of a case, and what is done with it.
             repro: lines of Python that reproduce it.
             crash: the kind of fault if the step ends the process.
+            group: `Case.group`, if the step calls the operator with a case.
         """
-        if self.died_of(step):
+        if self.died_of(step, group):
+            if step not in self._skip:
+                self._untried.add(step)
             return False
-        self._emit({"event": "step", **self._where, "step": step, "repro": repro, "crash": crash.value})
+        event = {"step": step, "repro": repro, "crash": crash.value, "group": group}
+        self._emit({"event": "step", **self._where, **event})
         return True
 
-    def died_of(self, step: str) -> bool:
-        """Whether that step ended an earlier process."""
-        return step in self._skip
+    def died_of(self, step: str, group: str = "") -> bool:
+        """Whether that step, or several others of its group, ended an earlier process."""
+        return step in self._skip or group in self._skip_groups
 
     def ok(self, count: int = 1) -> None:
         """Count cases that returned what was expected."""
@@ -83,11 +98,15 @@ class Recorder:
 
     def cell(self, status: Status | None = None, reason: str = "") -> Cell:
         """The cell so far; `passed` or `failed` unless another status is given."""
+        notes = list(self._notes)
+        if self._untried:
+            groups = ", ".join(sorted(self._skip_groups))
+            notes.append(f"cases not tried, because others like them crash: {len(self._untried)} ({groups})")
         outcome: Status = status or ("failed" if self._failures else "passed")
         return Cell(
             **self._where,
             status=outcome,
-            reason=reason or "; ".join(self._notes),
+            reason=reason or "; ".join(notes),
             cases=self._cases,
             rejected=self._rejected,
             failures=tuple(self._failures.values()),

@@ -64,18 +64,43 @@ class Subject:
 
     @functools.cached_property
     def varied(self) -> list[Case]:
-        """Variations of the samples, which must be correct or rejected."""
-        return varied(self.op, self.samples, self.device, self.options)
+        """Variations of the samples, which must be correct or rejected; without those outside the domain."""
+        return self._searched[0]
+
+    @property
+    def excluded(self) -> str:
+        """How many variations lie outside the domain and are not called; empty if there are none."""
+        reasons = self._searched[1] if self.op.has_domain else []
+        if not reasons:
+            return ""
+        why = f" ({reasons[0]})" if len(set(reasons)) == 1 else ""
+        several = len(reasons) > 1
+        count = f"{len(reasons)} variations lie" if several else "1 variation lies"
+        return f"{count} outside the domain that op.py states and {'were' if several else 'was'} not called{why}"
+
+    @functools.cached_property
+    def _searched(self) -> tuple[list[Case], list[str]]:
+        """The variations inside the domain, and why the others are outside."""
+        cases = varied(self.op, self.samples, self.device, self.options)
+        if not self.op.has_domain:
+            return cases, []
+        reasons = {case.name: self.op.why_outside(case.fresh()) for case in cases}
+        return [case for case in cases if not reasons[case.name]], list(filter(None, reasons.values()))
 
     def pairs(self) -> Iterator[Case]:
-        """Two variations at once, which must be correct or rejected."""
-        return pairs(self.op, self.samples, self.varied, self.options)
+        """Two variations at once, which must be correct or rejected; without those outside the domain."""
+        for case in pairs(self.op, self.samples, self.varied, self.options):
+            if not (self.op.has_domain and self.op.why_outside(case.fresh())):
+                yield case
 
     def large(self) -> tuple[Case | None, str]:
         """A call with more than 2**31 bytes, to be freed soon, or why there is none; both empty unless requested."""
         if not self.options.large:
             return None, ""
-        return large_case(self.op, self.samples, self.device, self.options.seed)
+        case, reason = large_case(self.op, self.samples, self.device, self.options.seed)
+        if case is not None and self.op.has_domain and (outside := self.op.why_outside(case.fresh())):
+            return None, f"no call with more than 2^31 bytes was tried: it lies outside the domain ({outside})"
+        return case, reason
 
     def call(self, arguments: dict[str, Any]) -> list[Any]:
         """Call the operator; returns its results in order, and then the arguments that it declares to mutate."""
@@ -114,3 +139,7 @@ class Subject:
             for name, value in case.arguments.items()
             if any(map(Tensor.is_floating_point, derive.tensors([value])))
         ]
+
+    def differentiable(self, case: Case) -> list[str]:
+        """The arguments of `case` that have a gradient: those of `floating` that are declared differentiable."""
+        return [name for name in self.floating(case) if name in self.op.differentiable]

@@ -68,7 +68,8 @@ def main() -> None:
     for number, (op, runtime, device) in enumerate(job.cells):
         if (op, device) not in subjects:
             subjects[op, device] = Subject(library.ops[op], built, device, job.options, Path(job.work))
-        run_cell(subjects[op, device], runtime, frozenset(job.skip.get(str(number), ())), emit)
+        skip, groups = (frozenset(given.get(str(number), ())) for given in (job.skip, job.skip_groups))
+        run_cell(subjects[op, device], runtime, skip, emit, groups)
     _freeze_modules()
 
 
@@ -77,14 +78,18 @@ def _freeze_modules() -> None:
     gc.freeze()
 
 
-def run_cell(subject: Subject, name: str, skip: frozenset[str], emit: Emit) -> None:
-    """Run the runtime `name` on `subject`, without the steps in `skip`, and send its events to `emit`."""
-    recorder = Recorder(subject.op.qualified_name, name, subject.device, emit, skip)
+def run_cell(
+    subject: Subject, name: str, skip: frozenset[str], emit: Emit, skip_groups: frozenset[str] = frozenset()
+) -> None:
+    """Run the runtime `name` on `subject`, without the steps to skip, and send its events to `emit`."""
+    recorder = Recorder(subject.op.qualified_name, name, subject.device, emit, skip, skip_groups)
     emit({"event": "begin", "op": subject.op.qualified_name, "runtime": name, "device": subject.device})
     try:
         runtime = runtime_module(name)
         reason = runtime.why_not(subject)
         if not reason:
+            if subject.excluded:
+                recorder.note(subject.excluded)
             runtime.run(subject, recorder)
         cell = recorder.cell("not applicable", reason) if reason else recorder.cell()
     except SpecError as error:

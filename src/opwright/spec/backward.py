@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def describe_backward(
-    forward: Op, reference: Callable[..., Any] | None, saves: Sequence[str] | None
+    forward: Op,
+    reference: Callable[..., Any] | None,
+    saves: Sequence[str] | None,
+    differentiable: Sequence[str] | None,
 ) -> Op | Callable[[Callable[..., Any]], Op]:
     """Implement `Op.backward`, which documents the arguments and errors."""
     if isinstance(saves, str):
@@ -26,6 +29,8 @@ def describe_backward(
         first = forward.gradient.op.qualified_name
         msg = f"{forward.qualified_name} already has a backward, {first}: keep one of the two"
         raise SpecError(msg)
+    if differentiable is not None:
+        forward.declare_differentiable(differentiable)
     _check_forward(forward)
     saved = tuple(saves) if saves is not None else tuple(parameter.name for parameter in forward.parameters)
     expected = _expected_parameters(forward, saved)
@@ -67,6 +72,20 @@ class _BackwardOp(Op):
         from opwright.spec.derive import backward_samples
 
         return backward_samples(self.forward, make)
+
+    @property
+    def has_domain(self) -> bool:
+        return self._domain is not None or self.forward.has_domain
+
+    def why_outside(self, bound: dict[str, Any]) -> str:
+        if self._domain is not None or not self.forward.has_domain:
+            return super().why_outside(bound)
+        needed = [parameter.name for parameter in self.forward.parameters]
+        missing = ", ".join(name for name in needed if name not in bound)
+        if missing:
+            domain = f"@{self.name}.domain"
+            return f"the domain of {self.forward.name} needs {missing}, which is not saved: state it with {domain}"
+        return self.forward.why_outside({name: bound[name] for name in needed})
 
 
 def _check_forward(forward: Op) -> None:

@@ -148,10 +148,14 @@ class Library:
         self.ops[op.name] = op
 
     def describe_backward(
-        self, forward: Op, reference: Callable[..., Any] | None, saves: Sequence[str] | None
+        self,
+        forward: Op,
+        reference: Callable[..., Any] | None,
+        saves: Sequence[str] | None,
+        differentiable: Sequence[str] | None,
     ) -> Op | Callable[[Callable[..., Any]], Op]:
         """Do what `Op.backward` says."""
-        return describe_backward(forward, reference, saves)
+        return describe_backward(forward, reference, saves, differentiable)
 
     def describe_training_form(self, op: Op, reference: Callable[..., Any]) -> Op:
         """Do what `Op.for_training` says."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from opwright.errors import SpecError
+from opwright.spec.differentiable import merged, ordered
+from opwright.spec.domain import Domain, make_domain
 from opwright.spec.samples import Make, Sample, SampleFunction, draw_samples
 from opwright.spec.schema import Parameter, parameters_of, results_of, schema_of
 from opwright.spec.sweep import Floor, FloorDirection, Size, check_floor, draw_sizes, make_floor
@@ -40,7 +42,11 @@ class OpLibrary(Protocol):
         """Take in an operator that was described."""
 
     def describe_backward(
-        self, forward: Op, reference: Callable[..., Any] | None, saves: Sequence[str] | None
+        self,
+        forward: Op,
+        reference: Callable[..., Any] | None,
+        saves: Sequence[str] | None,
+        differentiable: Sequence[str] | None,
     ) -> Op | Callable[[Callable[..., Any]], Op]:
         """Do what `Op.backward` says."""
 
@@ -86,6 +92,7 @@ class Op:
         self._differentiable = None if differentiable is None else tuple(differentiable)
         self._samples: SampleFunction | None = None
         self._dtypes: tuple[torch.dtype, ...] = ()
+        self._domain: Domain | None = None
         self._sweep: SampleFunction | None = None
         self._swept_gradients: tuple[str, ...] | None = None
         self._fake: Callable[..., Any] | None = None
@@ -138,23 +145,31 @@ class Op:
         Raises:
             SpecError: a name is not that of a tensor argument.
         """
-        tensors = [parameter.name for parameter in self.parameters if parameter.holds_tensors]
-        if self.mutates and self._differentiable:
+        return self._in_order(self._differentiable)
+
+    def declare_differentiable(self, names: Sequence[str]) -> None:
+        """Declare which arguments have a gradient, as `Library.op` does.
+
+        Raises:
+            SpecError: they differ from those that were declared before, or one is not a tensor argument.
+        """
+        declared = merged(self.qualified_name, self._differentiable, names)
+        found = self._in_order(declared)
+        self._differentiable = declared
+        # An entry in the instance's __dict__ is what the cached property returns.
+        self.__dict__["differentiable"] = found
+
+    def _in_order(self, declared: tuple[str, ...] | None) -> tuple[str, ...]:
+        if self.mutates and declared:
             msg = (
                 f"{self.qualified_name} mutates {', '.join(self.mutates)}, so it has no gradient: return a new "
                 "tensor instead, or leave differentiable out"
             )
             raise SpecError(msg)
-        if self._differentiable is None:
+        tensors = [parameter.name for parameter in self.parameters if parameter.holds_tensors]
+        if declared is None:
             return () if self.mutates or "Tensor" not in " ".join(self.results) else tuple(tensors)
-        for name in self._differentiable:
-            if name not in tensors:
-                msg = (
-                    f"differentiable={name!r} of {self.qualified_name} is not a tensor argument: expected some of "
-                    f"{', '.join(tensors) or 'none'}"
-                )
-                raise SpecError(msg)
-        return tuple(name for name in tensors if name in self._differentiable)
+        return ordered(self.qualified_name, declared, tensors)
 
     @property
     def recorded(self) -> Op:
@@ -216,6 +231,23 @@ class Op:
             return function
 
         return keep if function is None else keep(function)
+
+    def domain(self, function: F) -> F:
+        """State the domain: decorates a function with the operator's parameters that tells whether a call is inside.
+
+        What the operator does outside is undefined: `check` and `bench` do not call it there. Samples are inside. A
+        call for which the function raises is outside.
+
+        Raises:
+            SpecError: the function takes other parameters.
+
+        Example:
+            @gather_rows.domain
+            def _(x, index):  # indices are trusted
+                return bool(((index >= 0) & (index < x.shape[0])).all())
+        """
+        self._domain = make_domain(self.qualified_name, self.reference, function)
+        return function
 
     @overload
     def sweep(self, function: SampleFunction, /) -> SampleFunction: ...
@@ -281,13 +313,27 @@ class Op:
         return function
 
     @overload
-    def backward(self, reference: Callable[..., Any], /, *, saves: Sequence[str] | None = None) -> Op: ...
-    @overload
-    def backward(self, /) -> Op: ...
-    @overload
-    def backward(self, /, *, saves: Sequence[str]) -> Callable[[Callable[..., Any]], Op]: ...
     def backward(
-        self, reference: Callable[..., Any] | None = None, /, *, saves: Sequence[str] | None = None
+        self,
+        reference: Callable[..., Any],
+        /,
+        *,
+        saves: Sequence[str] | None = None,
+        differentiable: Sequence[str] | None = None,
+    ) -> Op: ...
+    @overload
+    def backward(self, /, *, differentiable: Sequence[str] | None = None) -> Op: ...
+    @overload
+    def backward(
+        self, /, *, saves: Sequence[str], differentiable: Sequence[str] | None = None
+    ) -> Callable[[Callable[..., Any]], Op]: ...
+    def backward(
+        self,
+        reference: Callable[..., Any] | None = None,
+        /,
+        *,
+        saves: Sequence[str] | None = None,
+        differentiable: Sequence[str] | None = None,
     ) -> Op | Callable[[Callable[..., Any]], Op]:
         """Describe the native operator `<name>_backward`, which computes the gradient.
 
@@ -301,15 +347,18 @@ class Op:
             reference: what it computes, in plain PyTorch; by default the derivative of this operator's reference.
             saves: the values of the forward call that it needs: names of arguments, and "result" (or "result_0",
                 "result_1", ...) for the results; by default all arguments.
+            differentiable: the names of the arguments whose gradients it computes, if `@library.op` does not name
+                them; by default all tensors.
 
         Returns:
             The backward operator, which is added to the library. With `saves` alone, a decorator for its reference:
             without all arguments it cannot be derived.
 
         Raises:
-            SpecError: a name is unknown, the operator has no gradient, or the reference does not fit.
+            SpecError: a name is unknown, the operator has no gradient, the reference does not fit, or `@library.op`
+                declares other differentiable arguments.
         """
-        return self.library.describe_backward(self, reference, saves)
+        return self.library.describe_backward(self, reference, saves, differentiable)
 
     def for_training(self, reference: Callable[..., Any], /) -> Op:
         """Describe the training form: the operator that is called in place of this one while autograd records.
@@ -362,6 +411,21 @@ class Op:
             )
             raise SpecError(msg)
         return draw_samples(self._samples, make, self.qualified_name)
+
+    @property
+    def has_domain(self) -> bool:
+        """Whether it is undefined for some calls."""
+        return self._domain is not None
+
+    def why_outside(self, bound: dict[str, Any]) -> str:
+        """Why the call with the arguments `bound` lies outside the domain; empty if it lies inside.
+
+        The arguments are the author's function's to write to.
+        """
+        if self._domain is None:
+            return ""
+        positional, keywords = self.spread(bound)
+        return self._domain.why_outside(positional, keywords)
 
     @property
     def has_sweep(self) -> bool:

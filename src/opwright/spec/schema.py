@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -98,3 +99,15 @@ def _parsed(schema: str) -> Any:
     import torch
 
     return torch._C.parse_schema(schema)
+
+
+def require_same_parameters(what: str, function: Callable[..., Any], reference: Callable[..., Any]) -> None:
+    """Check that a function which takes the place of a reference has the parameters of the reference.
+
+    Raises:
+        SpecError: they differ; the message begins with `what`.
+    """
+    takes, expected = (list(inspect.signature(one).parameters) for one in (function, reference))
+    if takes != expected:
+        msg = f"{what} must take the operator's parameters, ({', '.join(expected)}), but takes ({', '.join(takes)})"
+        raise SpecError(msg)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from opwright.errors import SpecError
 from opwright.spec.samples import Make, Sample, SampleFunction, as_sample
+from opwright.spec.schema import require_same_parameters
 
 FloorDirection = Literal["forward", "backward"]
 
@@ -89,11 +89,5 @@ def make_floor(qualified_name: str, reference: Callable[..., Any], what: str, fu
     Raises:
         SpecError: its parameters differ from the operator's.
     """
-    takes, expected = (list(inspect.signature(one).parameters) for one in (function, reference))
-    if takes != expected:
-        msg = (
-            f"the floor {what!r} of {qualified_name} must take the operator's parameters, ({', '.join(expected)}), "
-            f"but takes ({', '.join(takes)})"
-        )
-        raise SpecError(msg)
+    require_same_parameters(f"the floor {what!r} of {qualified_name}", function, reference)
     return Floor(what, function)

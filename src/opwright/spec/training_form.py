@@ -8,7 +8,7 @@ from opwright.errors import SpecError
 from opwright.spec.op import Op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import torch
 
@@ -48,6 +48,12 @@ class _TrainingForm(Op):
         )
         self.plain = plain
 
+    def declare_differentiable(self, names: Sequence[str]) -> None:
+        # The gradient of the training form is that of the operator in whose place it is called.
+        self.plain.declare_differentiable(names)
+        self._differentiable = None
+        super().declare_differentiable(names)
+
     @property
     def has_samples(self) -> bool:
         return self.plain.has_samples
@@ -55,6 +61,13 @@ class _TrainingForm(Op):
     @property
     def dtypes(self) -> tuple[torch.dtype, ...]:
         return self.plain.dtypes
+
+    @property
+    def has_domain(self) -> bool:
+        return self.plain.has_domain
+
+    def why_outside(self, bound: dict[str, Any]) -> str:
+        return self.plain.why_outside(bound)
 
     def draw(self, make: Make) -> Iterator[Sample]:
         return self.plain.draw(make)

@@ -39,6 +39,58 @@ def by_op(report: Report) -> dict[str, Cell]:
     return {cell.op.partition("::")[2]: cell for cell in report.cells}
 
 
+# -- an operator that trusts its arguments ---------------------------------------------------------------
+
+TRUSTING = """
+library = opwright.Library("trusting", sources=["cpu.cpp"])
+
+@library.op(differentiable=("x",))
+def gather_rows(x: Tensor, index: Tensor) -> Tensor:
+    if x.dim() != 2 or index.dim() != 1 or x.device != index.device:
+        raise ValueError("x must have two dimensions, index one, on the same device")
+    return x[index.long()].contiguous()
+
+@gather_rows.domain
+def _(x, index):
+    return bool(((index >= 0) & (index < x.shape[0])).all())
+
+@gather_rows.samples
+def _(make):
+    yield make.randn(12, 5), make.randint(0, 12, 7)
+"""
+TRUSTING_KERNEL = """
+#include <algorithm>
+#include <cstdlib>
+Tensor gather_rows(const Tensor& x, const Tensor& index) {
+    opwright::check::dtype(x, "x", opwright::ScalarType::Float);
+    opwright::check::dtype(index, "index", opwright::ScalarType::Long);
+    opwright::check::rank(x, "x", 2);
+    opwright::check::rank(index, "index", 1);
+    const Tensor from = torch::stable::contiguous(x), rows = torch::stable::contiguous(index);
+    Tensor result = torch::stable::new_empty(x, {rows.size(0), x.size(1)});
+    const float* source = from.const_data_ptr<float>();
+    const int64_t* row = rows.const_data_ptr<int64_t>();
+    float* to = result.mutable_data_ptr<float>();
+    for (int64_t i = 0; i < rows.size(0); ++i) {
+        if (row[i] < 0 || row[i] >= x.size(0)) std::abort();
+        std::copy_n(source + row[i] * x.size(1), x.size(1), to + i * x.size(1));
+    }
+    return result;
+}
+OPWRIGHT_IMPL(trusting, CPU, m) {
+    m.impl("gather_rows", OPWRIGHT_FN(gather_rows));
+}
+"""
+
+
+def test_an_operator_is_not_called_outside_the_domain_that_it_states(tmp_path: Path) -> None:
+    path = written(tmp_path, TRUSTING, TRUSTING_KERNEL)
+    report = opwright.check(path, runtimes=["eager", "autograd", "compile", "vmap"], quick=True)
+    assert report.passed, [cell.failures for cell in report.cells]
+    for cell in report.cells[:3]:
+        assert re.search(r"\d+ variations lie outside the domain that op\.py states and were not called", cell.reason)
+
+
 # -- a folder with references alone -----------------------------------------------------------------------
 
 PYTHON_ONLY = """

@@ -81,6 +81,15 @@ def test_operators_of_every_kind_pass_compiled_ahead_and_without_python(right: L
         _passes_or_does_not_apply(Checked(right, op, runtime, tmp_path), op, runtime)
 
 
+def test_results_whose_size_depends_on_values_pass_in_every_runtime(tmp_path: Path) -> None:
+    loaded = opwright.open(PACKAGES / "above")
+    for runtime in ("eager", "autograd", *IN_PYTHON, *COMPILED_AHEAD):
+        checked = Checked(loaded, "above", runtime, tmp_path)
+        assert checked.why_not == ("" if runtime != "vmap" else "not claimed; @library.op(vmap=True) claims it")
+        assert checked.cell.failures == ()
+        assert (checked.cell.cases > 0) == (runtime != "vmap")
+
+
 def _passes_or_does_not_apply(checked: Checked, op: str, runtime: str) -> None:
     assert re.match(REASONS.get((op, runtime), "$"), checked.why_not)
     assert checked.cell.failures == ()

@@ -9,6 +9,7 @@ from torch.utils import _pytree as pytree
 from opwright.bencher.result import DIRECTIONS, Direction
 from opwright.bencher.stopping import RoundsRule
 from opwright.bencher.timer import Prepared, measure
+from opwright.errors import SpecError
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -110,3 +111,11 @@ def _(make):
 
 def test_there_are_four_directions() -> None:
     assert DIRECTIONS == ("forward", "recorded", "backward", "both")
+
+
+def test_a_size_outside_the_domain_is_not_timed(make_subject: MakeSubject) -> None:
+    text = NESTED + "@nested.domain\ndef _(x):\n    return len(x) > 4\n"
+    with pytest.raises(
+        SpecError, match=r"'sample 1' of .*::nested lies outside its domain: its @domain function returns"
+    ):
+        make_subject(text)

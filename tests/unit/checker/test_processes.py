@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from opwright.checker.check import PRELOADED
 from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
-from opwright.checker.processes import _failure, run_job
+from opwright.checker.processes import _failure, _Progress, run_job
 from opwright.errors import LoadError
+from opwright.toolchain.fork_server import fork_server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -207,6 +210,53 @@ def _(make):
     (cell,) = run_job(job(library, [("dies", "script")], tmp_path), "job", {}, Watched())
     assert cell.status == "failed"
     assert [failure.kind for failure in cell.failures] == [Kind.CRASH]
+
+
+def test_many_crashes_of_one_group_hide_no_other_fault(describe: Describe, tmp_path: Path) -> None:
+    library = describe("""
+@library.op
+def dies_often(x: Tensor) -> Tensor:
+    if x.dtype != torch.float32 or not x.is_contiguous():
+        os.abort()
+    if x.isnan().any():
+        x.zero_()
+    return x + 1
+
+@dies_often.oracle
+def _(x):
+    return x + 1
+
+@dies_often.samples
+def _(make):
+    yield make.randn(4, 5)
+""")
+    watched = Watched()
+    with fork_server(PRELOADED) as python:
+        (cell,) = run_job(job(library, [("dies_often", "eager")], tmp_path), "job", {}, watched, python)
+    assert cell.status == "failed"
+    kinds = {failure.kind for failure in cell.failures}
+    assert kinds == {Kind.CRASH, Kind.INDEX_OVERFLOW, Kind.WRITES_INPUT}
+    tried = set(watched.cases)
+    assert {"sample 1 in float64", "sample 1 in float16"} <= tried
+    assert "sample 1 in bfloat16" not in tried
+    assert re.fullmatch(
+        r"cases not tried, because others like them crash: \d+ \(bad dtype of x, dtype, strides of x\)",
+        cell.reason,
+    )
+
+
+@pytest.mark.parametrize(
+    ("progress", "given_up"),
+    [
+        (_Progress(groups=[""] * 5, skip=["step"] * 5), False),
+        (_Progress(groups=[""] * 6, skip=["step"] * 6), True),
+        (_Progress(groups=["dtype"] * 39, skip=["step"] * 39), False),
+        (_Progress(groups=["dtype"] * 40, skip=["step"] * 40), True),
+        (_Progress(groups=["dtype"] * 6, skip=["step"] * 6, hangs=6), True),
+    ],
+)
+def test_a_cell_is_given_up_when_no_group_explains_its_crashes(progress: _Progress, given_up: bool) -> None:
+    assert progress.exceeds_limits == given_up
 
 
 def test_a_library_that_does_not_open_is_told(library: Library, tmp_path: Path) -> None:

@@ -21,7 +21,9 @@ def recorder(events: list[dict[str, Any]], *skip: str) -> Recorder:
 def test_a_step_is_said_before_it_is_done(events: list[dict[str, Any]]) -> None:
     assert recorder(events).begin("sample 1", "f(x)", Kind.FREED)
     where = {"op": "mine::f", "runtime": "eager", "device": "cpu"}
-    assert events == [{"event": "step", **where, "step": "sample 1", "repro": "f(x)", "crash": "freed-memory"}]
+    assert events == [
+        {"event": "step", **where, "step": "sample 1", "repro": "f(x)", "crash": "freed-memory", "group": ""}
+    ]
 
 
 def test_a_step_of_which_a_process_died_is_not_done_again(events: list[dict[str, Any]]) -> None:
@@ -30,6 +32,15 @@ def test_a_step_of_which_a_process_died_is_not_done_again(events: list[dict[str,
     assert again.died_of("sample 1")
     assert again.begin("sample 2")
     assert [event["step"] for event in events] == ["sample 2"]
+
+
+def test_a_group_of_which_several_crashed_is_not_tried_and_noted(events: list[dict[str, Any]]) -> None:
+    cell = Recorder("mine::f", "eager", "cpu", events.append, frozenset({"x flat"}), frozenset({"bad rank of x"}))
+    for step, group in (("x flat", "bad rank of x"), ("x deep", "bad rank of x"), ("y deep", "bad rank of y")):
+        cell.begin(step, group=group)
+    assert [event["step"] for event in events] == ["y deep"]
+    assert cell.died_of("x deep", "bad rank of x")
+    assert cell.cell().reason == "cases not tried, because others like them crash: 1 (bad rank of x)"
 
 
 def test_of_each_kind_the_first_failure_is_kept(events: list[dict[str, Any]]) -> None:

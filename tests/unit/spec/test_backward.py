@@ -100,6 +100,35 @@ def test_only_differentiable_arguments_have_a_gradient() -> None:
     assert forward.backward().schema == "mul_backward(Tensor grad, Tensor x, Tensor y) -> Tensor"
 
 
+def test_a_backward_may_declare_whose_gradients_it_computes() -> None:
+    forward = described(mul)
+    _ = forward.differentiable  # looked at before: it is computed once
+
+    @forward.backward(saves=("x",), differentiable=("y",))
+    def mul_backward(grad: Tensor, x: Tensor) -> Tensor:
+        return grad * x
+
+    assert forward.differentiable == ("y",)
+    assert forward.gradient is not None
+    assert not forward.gradient.takes_wanted
+    derived = described(mul, differentiable=("y",)).backward(differentiable=("y",))
+    assert derived.schema == "mul_backward(Tensor grad, Tensor x, Tensor y) -> Tensor"
+
+
+@pytest.mark.parametrize(
+    ("declared", "names", "message"),
+    [
+        (("x",), ("y",), "mine::mul is declared with differentiable=('x',), its backward with differentiable=('y',)"),
+        (None, ("z",), "differentiable='z' of mine::mul is not a tensor argument: expected some of x, y"),
+        (None, "y", "differentiable='y' of mine::mul is one string; write a tuple: ('y',)"),
+        (None, (), "mine::mul has no differentiable argument, so it has no backward: leave it out"),
+    ],
+)
+def test_a_declaration_that_does_not_fit_is_refused(declared: Any, names: Any, message: str) -> None:
+    with raises(message):
+        described(mul, differentiable=declared).backward(differentiable=names)
+
+
 def test_a_backward_with_its_own_reference_may_save_less() -> None:
     forward = described(scale)
 

@@ -128,3 +128,17 @@ def test_an_operator_whose_training_form_has_a_backward_takes_no_other_backward(
     op.for_training(gated_with_gate).backward(backward, saves=("y", "result_1"))
     with raises("mine::gated already has a backward, mine::gated_with_gate_backward: keep one of the two"):
         op.backward()
+
+
+def test_the_backward_of_a_training_form_declares_for_the_operator_too() -> None:
+    op = described()
+    form = op.for_training(gated_with_gate)
+
+    @form.backward(saves=("result_1",), differentiable=("y",))
+    def gated_with_gate_backward(grad_0: Optional[Tensor], grad_1: Optional[Tensor], result_1: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    assert op.differentiable == form.differentiable == ("y",)
+    declared = described(differentiable=("x",)).for_training(gated_with_gate)
+    with raises("mine::gated is declared with differentiable=('x',), its backward with differentiable=('y',)"):
+        declared.backward(differentiable=("y",))

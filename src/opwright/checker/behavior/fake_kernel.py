@@ -6,9 +6,9 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
+from opwright.checker.behavior.unbacked import FAKE_MODE_CODE, OpenSizes, fake_mode
 from opwright.checker.cases.case import Family
 from opwright.checker.kinds import Kind
 from opwright.checker.models import repro
@@ -41,7 +41,7 @@ def _check(steps: Steps, case: Case) -> bool:
     subject, recorder = steps.subject, steps.recorder
     call = repro.instead(subject, case, _written)
     step = f"{case.name}, real and fake"
-    if not recorder.begin(step, call):
+    if not recorder.begin(step, call, group=case.group):
         return False
     try:
         real = subject.call(case.fresh())
@@ -49,7 +49,7 @@ def _check(steps: Steps, case: Case) -> bool:
         if case.family is Family.SAMPLE:
             steps.fail(step, call, error, Kind.RAISES)
         return True
-    mode = FakeTensorMode()
+    mode = fake_mode()
     arguments = pytree.tree_map_only(Tensor, mode.from_tensor, case.fresh())
     try:
         with mode:
@@ -72,13 +72,14 @@ def _difference(
     real: list[Any], fake: list[Any], arguments: dict[str, Any], written: int
 ) -> tuple[Kind, str, str] | None:
     """How the fake results differ from the real ones: (kind, got, expected); None if they do not."""
-    pairs = itertools.zip_longest(pytree.tree_leaves(real), pytree.tree_leaves(fake))
+    pairs = list(itertools.zip_longest(pytree.tree_leaves(real), pytree.tree_leaves(fake)))
+    sizes = OpenSizes(pairs)
     for at, (own, other) in enumerate(pairs):
-        found = _leaf_difference(own, other)
+        found = _leaf_difference(own, other, sizes)
         if found is not None:
             kind, got, expected = found
             which = f"result {at} of " if len(real) > 1 else ""
-            return kind, f"{which}the fake kernel: {got}", f"{which}the operator: {expected}"
+            return kind, f"{which}the fake kernel: {got}{sizes}", f"{which}the operator: {expected}"
     given = {tensor.untyped_storage()._cdata for tensor in derive.tensors(arguments)}
     returned = fake[: len(fake) - written]
     if any(tensor.untyped_storage()._cdata in given for tensor in derive.tensors(returned)):
@@ -86,12 +87,12 @@ def _difference(
     return None
 
 
-def _leaf_difference(real: Any, fake: Any) -> tuple[Kind, str, str] | None:
+def _leaf_difference(real: Any, fake: Any, sizes: OpenSizes) -> tuple[Kind, str, str] | None:
     if not isinstance(real, Tensor) or not isinstance(fake, Tensor):
         # A fake kernel knows only the type of a number; None is missing in both.
         same = type(real) is type(fake) and not isinstance(real, Tensor)
         return None if same else (Kind.FAKE_SHAPE, described(fake), described(real))
-    if fake.shape != real.shape:
+    if fake.dim() != real.dim() or not sizes.agree(fake.shape, real.shape):
         return Kind.FAKE_SHAPE, described(fake), described(real)
     if fake.dtype != real.dtype or fake.device != real.device:
         return Kind.FAKE_DTYPE, described(fake), described(real)
@@ -100,10 +101,10 @@ def _leaf_difference(real: Any, fake: Any) -> tuple[Kind, str, str] | None:
         [stride for stride, size in zip(one.stride(), real.shape, strict=True) if size > 1] if real.numel() else []
         for one in (real, fake)
     )
-    if own != other:
+    if not sizes.agree(other, own):
         return Kind.FAKE_STRIDES, f"strides {fake.stride()}", f"strides {real.stride()}, {described(real)}"
     return None
 
 
 def _written(call: str) -> str:
-    return f"real = {call}\nwith torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True):\n    fake = {call}"
+    return f"real = {call}\nwith {FAKE_MODE_CODE}:\n    fake = {call}"

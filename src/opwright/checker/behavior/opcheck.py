@@ -26,7 +26,7 @@ def check_with_opcheck(subject: Subject, recorder: Recorder) -> None:
         if not recorder.begin(f"{case.name}: torch.library.opcheck", call):
             continue
         arguments = case.fresh()
-        for name in set(subject.floating(case)) & set(subject.op.differentiable):
+        for name in subject.differentiable(case):
             for tensor in derive.tensors(arguments[name]):
                 tensor.requires_grad_(tensor.is_floating_point())
         positional, keywords = subject.op.spread(arguments)

@@ -57,7 +57,7 @@ def _fault(subject: Subject, recorder: Recorder, case: Case) -> Failure | None:
     """The fault of one case, which is counted if there is none."""
     code = subject.code(case)
     crash = Kind.INDEX_OVERFLOW if case.family is Family.FAR else Kind.CRASH
-    if not recorder.begin(case.name, code, crash):
+    if not recorder.begin(case.name, code, crash, case.group):
         return None
     wanted = subject.expected(case)
     if wanted.refusal and case.claimed:
@@ -77,7 +77,7 @@ def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Expected) ->
             return None
         goal = ", ".join(described(result) for result in wanted.own)
         return Failure(Kind.RAISES, case.name, code, got=first_line(error), expected=goal, detail=str(error))
-    if not recorder.begin(f"{case.name}: reading the result", code, Kind.FREED):
+    if not recorder.begin(f"{case.name}: reading the result", code, Kind.FREED, case.group):
         return None
     fault = _written(subject, case, arguments, code) or subject.judge(case, results)
     if fault is None:

@@ -57,7 +57,7 @@ def _widest(subject: Subject, recorder: Recorder) -> Case | None:
         cases = subject.samples
     else:
         cases = [case for case in subject.varied if case.family is Family.SIZE]
-    living = [case for case in cases if not recorder.died_of(case.name)]
+    living = [case for case in cases if not recorder.died_of(case.name, case.group)]
     working = [case for case in living if not subject.expected(case).refusal]
     return max(working, key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)), default=None)
 

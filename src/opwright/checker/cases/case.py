@@ -35,6 +35,11 @@ class Family(enum.Enum):
     BAD_DEVICE = "bad device"
 
 
+def size_family(size: int) -> Family:
+    """What a case varies in which a dimension has another size."""
+    return Family.EMPTY if size == 0 else Family.SIZE
+
+
 @dataclass(frozen=True)
 class Case:
     """One call.
@@ -45,6 +50,7 @@ class Case:
         arguments: every argument by its name.
         claimed: whether the author claims that it works; other cases may be rejected with an error.
         size: the size that it varies, and the name of what has that size; None if it varies none, or several.
+        argument: the argument that it varies, `x` or `xs[0]`; empty if it varies several.
     """
 
     name: str
@@ -52,6 +58,14 @@ class Case:
     arguments: dict[str, Any] = field(compare=False, repr=False)
     claimed: bool = False
     size: tuple[str, int] | None = None
+    argument: str = ""
+
+    @property
+    def group(self) -> str:
+        """What it varies, in words: one crash makes others of its group likely. Empty for a sample."""
+        if self.family is Family.SAMPLE:
+            return ""
+        return f"{self.family.value} of {self.argument}" if self.argument else self.family.value
 
     def fresh(self) -> dict[str, Any]:
         """Copies of the arguments, with the same layouts; what shares memory shares it in the copies too."""

@@ -42,7 +42,7 @@ def options(op: Op, case: Case) -> Iterator[Variation]:
 
 def _given(name: str, value: Any) -> Variation:
     shown = f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else _shown(value)
-    return Variation(f"{name}={shown}", Family.OPTION, lambda arguments: {**arguments, name: value})
+    return Variation(f"{name}={shown}", Family.OPTION, lambda arguments: {**arguments, name: value}, name)
 
 
 def _shown(value: Any) -> str:

@@ -17,7 +17,7 @@ def samples(op: Op, device: str, seed: int) -> list[Case]:
     """The author's own calls.
 
     Raises:
-        SpecError: there are none, or they do not match the operator.
+        SpecError: there are none, they do not match the operator, or one lies outside its domain.
     """
     cases = [
         Case(f"sample {number}", Family.SAMPLE, op.bind(sample), claimed=True)
@@ -26,6 +26,10 @@ def samples(op: Op, device: str, seed: int) -> list[Case]:
     if not cases:
         msg = f"the samples of {op.qualified_name} yield nothing: yield the arguments of at least one call"
         raise SpecError(msg)
+    for case in cases if op.has_domain else ():
+        if outside := op.why_outside(case.fresh()):
+            msg = f"{case.name} of {op.qualified_name} lies outside its domain: {outside}. Change one of the two"
+            raise SpecError(msg)
     return cases
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.case import Case, Family, size_family
 from opwright.checker.cases.cost import is_affordable
 from opwright.checker.cases.layouts import far_apart, layouts
 from opwright.checker.cases.options import options as other_options
+from opwright.checker.cases.resized import resized
 from opwright.checker.cases.samples import by_size, elements_in, redrawn
 from opwright.checker.cases.shapes import ranks, unequal
 from opwright.checker.cases.sharing import shared
@@ -57,10 +58,12 @@ def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Cas
     """Variations of the samples `given`, one at a time."""
     smallest = by_size(given)
     chosen = sorted(smallest[: 1 if options.quick else _VARIED_SAMPLES])
+    sizes = list(_sizes(op, given, chosen, device, options))
     cases = [
         *_dtypes(op, given, chosen, device, options),
         *(one.of(given[at]) for at in chosen for one in _layouts(given[at])),
-        *_sizes(op, given, chosen, device, options),
+        *sizes,
+        *(case for at in chosen for case in resized(given[at], _of(given[at], sizes), quick=options.quick)),
         *(case for at in chosen for case in _others(op, given[at], options)),
         *_far(given[smallest[0]], op),
         *(one.of(given[smallest[0]]) for one in _bad(given[smallest[0]])),
@@ -166,7 +169,7 @@ def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: O
             if at >= len(made) or _shapes_of(made[at]) == _shapes_of(given[at].arguments):
                 continue
             if elements_in(made[at]) <= _MOST_ELEMENTS:
-                family = Family.EMPTY if 0 in sizes.values() else Family.SIZE
+                family = size_family(min(sizes.values()))
                 alone = [(f"{given[at].name}, {slot.name}", size) for slot, size in sizes.items()]
                 yield Case(f"{given[at].name}, {what}", family, made[at], size=alone[0] if len(alone) == 1 else None)
 
@@ -179,13 +182,17 @@ def _two_sizes(slots: list[SizeSlot], options: Options) -> Iterator[dict[SizeSlo
         yield dict(zip(choose.sample(slots, 2), choose.sample(some, 2), strict=True))
 
 
+def _of(sample: Case, cases: list[Case]) -> list[Case]:
+    return [case for case in cases if case.name.startswith(f"{sample.name}, ")]
+
+
 def _far(case: Case, op: Op) -> Iterator[Case]:
     for path, tensor in tensors(case.arguments):
         if path in op.mutates:
             continue  # such memory is never copied: the reference and the operator would write to the same
         if (far := far_apart(tensor)) is not None:
             what = f"{path} with rows more than 2^31 elements apart"
-            yield Case(f"{case.name}, {what}", Family.FAR, replaced(case.arguments, path, far))
+            yield Case(f"{case.name}, {what}", Family.FAR, replaced(case.arguments, path, far), argument=path)
 
 
 def _bad(case: Case) -> Iterator[Variation]:

@@ -37,7 +37,7 @@ def contents(case: Case, seed: int) -> Iterator[Variation]:
             if len(paths) > 1:
                 yield Variation(f"all tensors {what}", family, _changing(paths, content, seed, case.name, what))
             for path in paths:
-                yield Variation(f"{path} {what}", family, _changing([path], content, seed, case.name, what))
+                yield Variation(f"{path} {what}", family, _changing([path], content, seed, case.name, what), path)
 
 
 def _changing(paths: list[str], content: Content, seed: int, *words: str) -> Change:

@@ -24,20 +24,22 @@ class Variation:
         what: the change in words: `x transposed`.
         family: what it varies.
         change: returns the changed arguments; those that it gets stay as they are. Raises if it does not apply to them.
+        argument: the argument that it varies, `x` or `xs[0]`; empty if it varies several.
     """
 
     what: str
     family: Family
     change: Change
+    argument: str = ""
 
     def of(self, case: Case) -> Case:
         """`case` with this change."""
-        return Case(f"{case.name}, {self.what}", self.family, self.change(case.arguments))
+        return Case(f"{case.name}, {self.what}", self.family, self.change(case.arguments), argument=self.argument)
 
 
 def replacing(what: str, family: Family, path: str, make: Callable[[Tensor], Tensor]) -> Variation:
     """A variation that replaces the tensor at `path` by what `make` makes of it."""
-    return Variation(what, family, lambda given: replaced(given, path, make(tensor_at(given, path))))
+    return Variation(what, family, lambda given: replaced(given, path, make(tensor_at(given, path))), path)
 
 
 def tensors(arguments: Arguments) -> list[tuple[str, Tensor]]:

@@ -82,7 +82,8 @@ def served(steps: Steps, exported: Exported, runtime: str) -> list[Case]:
     cases = [exported.case]
     module = exported.program.module()
     for case in exported.others:
-        if not steps.recorder.begin(f"{case.name}, in the exported program, for {runtime}", steps.subject.code(case)):
+        step = f"{case.name}, in the exported program, for {runtime}"
+        if not steps.recorder.begin(step, steps.subject.code(case), group=case.group):
             continue
         try:
             module(*derive.tensors(case.fresh()))

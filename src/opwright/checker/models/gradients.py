@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def has_gradient(subject: Subject, case: Case) -> bool:
     """Whether `case` has gradients: a differentiable floating-point argument, and a floating-point result."""
-    return bool(set(subject.floating(case)) & set(subject.op.differentiable))
+    return bool(subject.differentiable(case))
 
 
 def requiring_grad(subject: Subject, case: Case) -> dict[str, Any]:

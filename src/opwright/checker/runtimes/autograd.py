@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.checker.behavior.poison import poisoned
+from opwright.checker.behavior.untracked import untracked
 from opwright.checker.cases.case import Case, Family, copied
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
@@ -33,11 +34,16 @@ _MOST_NUMBERS = 4096
 
 
 def why_not(subject: Subject) -> str:
-    """Why autograd does not apply: it requires floating-point inputs and outputs."""
+    """Why autograd does not apply: it requires floating-point inputs and outputs, and a gradient between them."""
     if subject.op.mutates:
         return f"it mutates {', '.join(subject.op.mutates)}: no gradient is derived for it"
     if not any(map(subject.floating, subject.samples)):
         return "no sample has floating-point inputs and outputs"
+    if not subject.op.differentiable:
+        return "op.py declares that it has no gradient: differentiable=()"
+    if not any(map(subject.differentiable, subject.samples)):
+        listed = ", ".join(subject.op.differentiable)
+        return f"no sample has a floating-point tensor where op.py declares a gradient: {listed}"
     return ""
 
 
@@ -48,7 +54,7 @@ class _Trial:
     Attributes:
         case: the call.
         what: what distinguishes it, in words.
-        names: the arguments that require a gradient.
+        names: the arguments that require a gradient; it is compared for those that op.py declares differentiable.
         used: the one result that is used; None for all.
         expanded: whether the incoming gradients have strides of zero.
     """
@@ -76,7 +82,12 @@ class _Trial:
 
 def run(subject: Subject, recorder: Recorder) -> None:
     """Compare gradients on the samples, then layouts, subsets and higher derivatives."""
-    cases = [case for case in subject.claimed if subject.floating(case)]
+    cases = [case for case in subject.claimed if subject.differentiable(case)]
+    undeclared = [name for name in subject.floating(cases[0]) if name not in subject.op.differentiable]
+    if undeclared:
+        recorder.note(f"{', '.join(undeclared)} without a gradient: op.py does not declare it as differentiable")
+    if not _is_tracked(subject, recorder, cases[0]):
+        return
     for case in cases:
         _check(subject, recorder, _Trial(case, "all gradients", subject.floating(case)))
         _check_without_recording(subject, recorder, case)
@@ -87,9 +98,33 @@ def run(subject: Subject, recorder: Recorder) -> None:
         _check_numerically(subject, recorder)
 
 
+def _is_tracked(subject: Subject, recorder: Recorder, case: Case) -> bool:
+    """Record a fault if the reference has zero gradients only because autograd does not track it."""
+    step, code = f"{case.name}: the graph of the reference", subject.code(case)
+    if not recorder.begin(step, code):
+        return True
+    try:
+        lost = untracked(subject.op, case.fresh, subject.differentiable(case))
+    except Exception:
+        return True  # the comparison of gradients reports it
+    if not lost:
+        return True
+    listed = ", ".join(lost)
+    declared = tuple(name for name in subject.op.differentiable if name not in lost)
+    got = (
+        f"the reference depends on {listed}, but its results have no graph to {listed}: an operator without a "
+        "derivative, .detach(), NumPy or torch.no_grad() is in between, so all gradients are zero"
+    )
+    expected = (
+        f"a reference in plain PyTorch, which autograd tracks, or differentiable={declared!r} if there is no gradient"
+    )
+    recorder.fail(Failure(Kind.REFERENCE, step, code, got, expected))
+    return False
+
+
 def _trials(subject: Subject, case: Case) -> Iterator[_Trial]:
     """Subsets of the arguments and of the results, other layouts and sizes."""
-    names = subject.floating(case)
+    names = subject.differentiable(case)
     if len(names) > 1:
         yield from (_Trial(case, f"the gradient of {name} alone", [name]) for name in names)
     results = sum(map(Tensor.is_floating_point, derive.tensors(list(subject.expected(case).own))))
@@ -98,21 +133,22 @@ def _trials(subject: Subject, case: Case) -> Iterator[_Trial]:
     yield _Trial(case, "the incoming gradient expanded, as from sum()", names, expanded=True)
     others = [other for other in subject.varied if other.family in (Family.STRIDES, Family.SIZE)]
     for other in others[: _QUICK_LAYOUTS if subject.options.quick else _LAYOUTS]:
-        if floating := subject.floating(other):
-            yield _Trial(other, "all gradients", floating)
+        if subject.differentiable(other):
+            yield _Trial(other, "all gradients", subject.floating(other))
 
 
 def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
     """Compare the gradients that a trial requests with those of the reference."""
     code = _code(subject, trial.case, trial.names)
     crash = trial.kind if trial.used is not None else Kind.CRASH
-    if not recorder.begin(trial.step, code, crash):
+    compared = [name for name in trial.names if name in subject.op.differentiable]
+    if not recorder.begin(trial.step, code, crash, trial.case.group):
         return
     try:
         grads = _incoming(subject, trial)
-        goal = expected_gradients(subject.op, trial.case.fresh, grads, trial.names)
+        goal = expected_gradients(subject.op, trial.case.fresh, grads, compared)
     except Exception as error:
-        if trial.case.claimed and subject.op.gradient is None and set(trial.names) & set(subject.op.differentiable):
+        if trial.case.claimed and subject.op.gradient is None:
             # The gradient is derived from a reference that autograd cannot track: it would raise for users too.
             wanted = "a reference that autograd can track, or a native backward, or differentiable=() if there is none"
             recorder.fail(Failure(Kind.REFERENCE, trial.step, code, first_line(error), wanted))
@@ -136,7 +172,7 @@ def _check(subject: Subject, recorder: Recorder, trial: _Trial) -> None:
     if found is None:
         _check_missing(subject, recorder, trial.step, code, goal)
         return
-    for name in trial.names:
+    for name in compared:
         same = pytree.tree_map(lambda gradient: Goal(gradient, gradient), found[name])
         changed = [other and other[name] for other in others if _fault(other and other[name], same)]
         unsteady = bool(changed)
@@ -262,7 +298,7 @@ def _check_numerically(subject: Subject, recorder: Recorder) -> None:
             "it does not take float64: gradients are compared with the reference's alone, not with finite differences"
         )
         return
-    names = [name for name in subject.floating(case) if name in subject.op.differentiable]
+    names = subject.differentiable(case)
     arguments = case.fresh()
     flat, shape = pytree.tree_flatten([arguments[name] for name in names])
     leaves = [leaf.requires_grad_() for leaf in flat if isinstance(leaf, Tensor) and leaf.is_floating_point()]
@@ -309,7 +345,9 @@ def _smallest_in_float64(subject: Subject, recorder: Recorder) -> Case | None:
             Tensor, lambda tensor: tensor.double() if tensor.is_floating_point() else tensor, case.arguments
         )
         in_float64 = Case(f"{case.name} in float64", Family.DTYPE, wide)
-        if not subject.floating(in_float64) or not recorder.begin(in_float64.name, subject.code(in_float64)):
+        if not subject.differentiable(in_float64):
+            continue
+        if not recorder.begin(in_float64.name, subject.code(in_float64), group=case.group):
             continue
         try:
             subject.call(in_float64.fresh())

@@ -111,7 +111,7 @@ def _check_compiled(steps: Steps, cases: Sequence[Case]) -> None:
 
 def _accepts(steps: Steps, case: Case) -> bool:
     """Whether eager mode returns a result for a variation, which the operator may reject."""
-    if not steps.recorder.begin(f"{case.name}, in eager mode", steps.subject.code(case)):
+    if not steps.recorder.begin(f"{case.name}, in eager mode", steps.subject.code(case), group=case.group):
         return False
     try:
         steps.subject.call(case.fresh())

@@ -73,6 +73,10 @@ def _check_mapped(steps: Steps, calls: Sequence[Case], how: str, dims: dict[int,
     ]
     arguments = pytree.tree_unflatten(batched, shape)
     in_dims = pytree.tree_unflatten([dims.get(at) for at in range(len(batched))], shape)
+    if subject.op.has_domain and not all(
+        _is_inside(subject, pytree.tree_unflatten(single, shape)) for single in singles
+    ):
+        return  # the tensors of one call do not fit those of another
     code = _code(subject, calls[0], in_dims)
 
     def one_call(*values: Any) -> Any:
@@ -94,6 +98,10 @@ def _check_mapped(steps: Steps, calls: Sequence[Case], how: str, dims: dict[int,
         results = [_slice(result, dim, at) for result, dim in zip(outcome, places, strict=True)]
         if not subject.expected(case).refusal and not steps.judged(case.name, code, case, results):
             return
+
+
+def _is_inside(subject: Subject, arguments: dict[str, Any]) -> bool:
+    return not subject.op.why_outside(pytree.tree_map_only(Tensor, Tensor.clone, arguments))
 
 
 def _slice(result: Any, dim: int, at: int) -> Any:

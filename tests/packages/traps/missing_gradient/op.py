@@ -1,4 +1,4 @@
-"""There is no gradient: written for inference, declared as not differentiable, then put into a model that trains."""
+"""One gradient is missing: the backward was written when only the first argument was trained."""
 
 from __future__ import annotations
 
@@ -16,15 +16,21 @@ if TYPE_CHECKING:
 
 FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
 
-library = opwright.Library("trap_missing_gradient")
+library = opwright.Library("trap_missing_gradient", sources=["faulty.cpp" if FAULTY else "cpu.cpp"])
 
 
-@library.op(differentiable=() if FAULTY else ("x",))
-def cube(x: Tensor) -> Tensor:
-    return x**3
+@library.op
+def product(x: Tensor, y: Tensor) -> Tensor:
+    if x.shape != y.shape:
+        msg = "x and y must have the same shape"
+        raise ValueError(msg)
+    return x * y
 
 
-@cube.samples
-def _(make: Make) -> Iterator[Tensor]:
-    yield make.randn(16, 33)
-    yield make.randn(5)
+@product.samples
+def _(make: Make) -> Iterator[tuple[Tensor, Tensor]]:
+    yield make.randn(16, 33), make.randn(16, 33)
+    yield make.randn(5), make.randn(5)
+
+
+product.backward()

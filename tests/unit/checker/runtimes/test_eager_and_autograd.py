@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from opwright.checker.behavior import leaks
+from opwright.checker.behavior.untracked import untracked
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Recorder
 from opwright.checker.runtimes import autograd, eager
@@ -78,6 +79,17 @@ def test_why_there_is_no_large_call_is_noted(make_subject: MakeSubject, monkeypa
     )
 
 
+SUBSET = """
+@library.op(differentiable=("x",))
+def f(x: Tensor, y: Tensor) -> Tensor:
+    return x * y
+
+@f.samples
+def _(make):
+    yield make.randn(40), make.randn(40)
+"""
+
+
 WITH_BACKWARD = (
     RIGHT.replace("x * x.sin()", "x * x")
     + """
@@ -93,11 +105,6 @@ def f_backward(grad: Tensor, x: Tensor) -> Tensor:
     [
         (WITH_BACKWARD.format(body="return grad * x"), Kind.WRONG_GRADIENT, "the gradient of x: float32 (40,), at [0]"),
         (WITH_BACKWARD.format(body="raise ValueError('none')"), Kind.RAISES, "ValueError: none"),
-        (
-            RIGHT.replace(".op", ".op(differentiable=())"),
-            Kind.MISSING_GRADIENT,
-            "results that do not require",
-        ),
     ],
 )
 def test_autograd_names_what_it_finds(make_subject: MakeSubject, text: str, kind: Kind, got: str) -> None:
@@ -125,10 +132,20 @@ def f(x: Tensor) -> Tensor:
             RIGHT.replace(".op", ".op(mutates=('x',))").replace("return x * x.sin()", "return x.sin_() * 1"),
             "it mutates x",
         ),
+        (
+            RIGHT.replace(".op", ".op(differentiable=())"),
+            "op.py declares that it has no gradient: differentiable=()",
+        ),
     ],
 )
 def test_autograd_says_where_it_does_not_apply(make_subject: MakeSubject, text: str, reason: str) -> None:
     assert autograd.why_not(make_subject(text + SAMPLES, quick=True)).startswith(reason)
+
+
+def test_autograd_does_not_apply_if_no_sample_has_a_declared_gradient(make_subject: MakeSubject) -> None:
+    text = SUBSET.replace("make.randn(40), make", "make.randint(0, 9, 40), make")
+    reason = autograd.why_not(make_subject(text, quick=True))
+    assert reason == "no sample has a floating-point tensor where op.py declares a gradient: x"
 
 
 def test_a_reference_that_autograd_cannot_follow_is_a_fault_where_the_gradient_is_derived_from_it(
@@ -138,9 +155,75 @@ def test_a_reference_that_autograd_cannot_follow_is_a_fault_where_the_gradient_i
     (fault,) = cell(make_subject(f"@library.op\n{body}{SAMPLES}", quick=True), autograd).failures
     assert fault.kind is Kind.REFERENCE
     assert fault.expected.startswith("a reference that autograd can track, or a native backward")
-    without = cell(make_subject(f"@library.op(differentiable=())\n{body}{SAMPLES}", quick=True), autograd)
-    assert without.failures == ()
-    assert "the reference has no gradient to compare with" in without.reason
+
+
+def test_only_what_is_declared_differentiable_is_compared(make_subject: MakeSubject) -> None:
+    passed = cell(make_subject(SUBSET, quick=True), autograd)
+    assert passed.failures == ()
+    assert passed.reason == "y without a gradient: op.py does not declare it as differentiable"
+    wrong = "\n@f.backward(saves=('x',))\ndef f_backward(grad: Tensor, x: Tensor) -> Tensor:\n    return grad * x\n"
+    (failure,) = cell(make_subject(SUBSET + wrong, quick=True), autograd).failures
+    assert failure.got.startswith("the gradient of x: ")
+
+
+WITHOUT_DERIVATIVE = """
+def cube(x):
+    assert x.dtype == torch.float32
+    with {below}:
+        return x**3
+
+other = torch.library.Library("without_derivative_{number}", "DEF")
+other.define("cube(Tensor x) -> Tensor")
+other.impl("cube", cube, "CPU")
+other.impl("cube", torch.empty_like, "Meta")
+
+@library.op
+def f(x: Tensor) -> Tensor:
+    return torch.ops.without_derivative_{number}.cube(x)
+
+@f.oracle
+def _(x):
+    return x**3
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "below"), [(0, "torch._C._AutoDispatchBelowAutograd()"), (1, "torch.enable_grad()")]
+)
+def test_a_reference_whose_gradient_silently_disappears_is_a_fault(
+    make_subject: MakeSubject, number: int, below: str
+) -> None:
+    text = WITHOUT_DERIVATIVE.format(number=number, below=below)
+    (fault,) = cell(make_subject(text + SAMPLES, quick=True), autograd).failures
+    assert fault.kind is Kind.REFERENCE
+    assert fault.got.startswith("the reference depends on x, but its results have no graph to x: an operator without a")
+    assert fault.expected.startswith("a reference in plain PyTorch")
+    assert "differentiable=() if there is no gradient" in fault.expected
+
+
+@pytest.mark.parametrize(
+    "body", ["x.detach() * y", "torch.nn.functional.normalize(x.detach(), dim=0) + y", "x.data.sum() + y"]
+)
+def test_each_argument_whose_gradient_disappears_is_named(make_subject: MakeSubject, body: str) -> None:
+    text = f"@library.op\ndef f(x: Tensor, y: Tensor) -> Tensor:\n    return {body}\n"
+    samples = SAMPLES.replace("make.randn(40)", "make.randn(40), make.randn(40)")
+    (fault,) = cell(make_subject(text + samples, quick=True), autograd).failures
+    assert fault.got.startswith("the reference depends on x, but")
+    assert "differentiable=('y',) if" in fault.expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "(x > 0).to(x.dtype)",
+        "x.round()",
+        "(x * 9).long().sum().to(x.dtype)",
+        "torch.zeros_like(x)",
+    ],
+)
+def test_a_reference_that_only_changes_in_steps_has_a_gradient_of_zero(make_subject: MakeSubject, body: str) -> None:
+    subject = make_subject(f"@library.op\ndef f(x: Tensor) -> Tensor:\n    return {body}\n{SAMPLES}", quick=True)
+    assert untracked(subject.op, subject.samples[0].fresh, ["x"]) == []
 
 
 def test_growth_of_memory_that_nobody_can_see_is_noted(

@@ -1,0 +1,56 @@
+"""Compares sizes that a fake kernel leaves open, because they depend on values, with the real ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch import SymInt, Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# The mode of `fake_mode`, in a repro.
+FAKE_MODE_CODE = (
+    "torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True, static_shapes=True, "
+    "shape_env=torch.fx.experimental.symbolic_shapes.ShapeEnv(allow_scalar_outputs=False))"
+)
+
+
+def fake_mode() -> FakeTensorMode:
+    """A mode in which the sizes of arguments are numbers, and results may have sizes that depend on values."""
+    # A number that is read from a tensor stays an error: torch.compile does not support it by default either.
+    return FakeTensorMode(static_shapes=True, shape_env=ShapeEnv(allow_scalar_outputs=False))
+
+
+class OpenSizes:
+    """The real values of the sizes that the results of a fake kernel leave open.
+
+    Args:
+        pairs: the real and the fake results. An open size is known from the first dimension that it is the size of.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[Any, Any]]) -> None:
+        self._known: dict[Any, int] = {}
+        for real, fake in pairs:
+            if isinstance(real, Tensor) and isinstance(fake, Tensor) and real.dim() == fake.dim():
+                for size, open_size in zip(real.shape, fake.shape, strict=True):
+                    if isinstance(open_size, SymInt) and open_size.node.expr.is_Symbol:
+                        self._known.setdefault(open_size.node.expr, size)
+
+    def agree(self, fake: Iterable[int | SymInt], real: Iterable[int]) -> bool:
+        """Whether the sizes or strides `fake` are those of `real`, for the values of the open sizes."""
+        return all(map(self._agrees, fake, real))
+
+    def _agrees(self, fake: int | SymInt, real: int) -> bool:
+        if not isinstance(fake, SymInt):
+            return fake == real
+        expression = fake.node.expr
+        bounds = fake.node.shape_env.bound_sympy(expression)
+        value = expression.subs(self._known)
+        return bool(bounds.lower <= real <= bounds.upper) and (not value.is_number or int(value) == real)
+
+    def __str__(self) -> str:
+        known = ", ".join(f"{symbol} = {size}" for symbol, size in self._known.items())
+        return f", with {known}" if known else ""

@@ -1,0 +1,72 @@
+"""Varies the sizes of tensors that samples make by hand, where `Make` has no size to vary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from opwright.checker.cases.case import Case, size_family
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# Beside these, one less and one more than the size itself.
+_SIZES = (0, 1, 2, 9, 17, 33)
+_QUICK_SIZES = (0, 1, 17)
+_MOST_SIZES_VARIED = 4
+_MOST_ELEMENTS = 2**21
+
+
+def resized(case: Case, others: Sequence[Case], *, quick: bool) -> Iterator[Case]:
+    """Calls in which a size of `case` is another one, wherever it occurs: tensors are cut, or repeat themselves.
+
+    Whether such a call is valid, the reference decides.
+
+    Args:
+        case: the call.
+        others: its variations in size so far. A tensor that one of them varies is left as it is.
+        quick: fewer sizes.
+    """
+    fixed = _fixed(case, others)
+    given = derive.tensors(case.arguments)
+    by_size: dict[int, set[tuple[int, int]]] = {}
+    for at, dim in fixed:
+        by_size.setdefault(given[at].shape[dim], set()).add((at, dim))
+    for old, places in list(by_size.items())[:_MOST_SIZES_VARIED]:
+        for new in dict.fromkeys((old - 1, old + 1, *(_QUICK_SIZES if quick else _SIZES))):
+            if old in (0, new) or sum(map(Tensor.numel, given)) * new // old > _MOST_ELEMENTS:
+                continue
+            what = f"{case.name}, dimensions of {old}"
+            made = _with_size(case, places, new)
+            yield Case(f"{what} as {new}", size_family(new), made, size=(what, new))
+
+
+def _fixed(case: Case, others: Sequence[Case]) -> list[tuple[int, int]]:
+    """The dimensions of the tensors that no other case varies: the number of the tensor, and of its dimension."""
+    shapes = [[tensor.shape for tensor in derive.tensors(one.arguments)] for one in (case, *others)]
+    alike = [one for one in shapes if len(one) == len(shapes[0])]
+    return [
+        (at, dim)
+        for at, shape in enumerate(shapes[0])
+        if all(one[at] == shape for one in alike)
+        for dim in range(len(shape))
+    ]
+
+
+def _with_size(case: Case, places: set[tuple[int, int]], size: int) -> dict[str, Any]:
+    numbers = iter(range(len(derive.tensors(case.arguments))))
+
+    def resize(tensor: Tensor) -> Tensor:
+        at = next(numbers)
+        for dim in range(tensor.dim()):
+            if (at, dim) in places:
+                index = torch.arange(size, device=tensor.device) % tensor.shape[dim]
+                tensor = tensor.index_select(dim, index)
+        return tensor
+
+    made: dict[str, Any] = pytree.tree_map_only(Tensor, resize, case.arguments)
+    return made

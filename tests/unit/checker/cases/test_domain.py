@@ -1,0 +1,64 @@
+"""Calls outside of the domain that op.py states."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opwright.checker.recorder import Recorder
+from opwright.checker.runtimes import vmap
+from opwright.checker.worker import run_cell
+from opwright.errors import SpecError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tests.unit.checker.conftest import MakeSubject
+
+GATHER = """
+@library.op(vmap=True)
+def gather(x: Tensor, index: Tensor) -> Tensor:
+    return x[index]
+
+@gather.domain
+def _(x, index):
+    return bool(((index >= 0) & (index < x.shape[0])).all())
+
+@gather.samples
+def _(make):
+    yield make.randn(12, 5), make.randint(0, 12, 7)
+"""
+
+
+def test_calls_outside_the_domain_are_not_made_and_counted(make_subject: MakeSubject) -> None:
+    subject = make_subject(GATHER, quick=True)
+    events: list[dict[str, Any]] = []
+    run_cell(subject, "eager", frozenset(), events.append)
+    cell = events[-1]["cell"]
+    assert (cell["status"], cell["failures"]) == ("passed", [])
+    assert re.search(r"\d+ variations lie outside the domain that op\.py states and were not called", cell["reason"])
+    steps = {event["step"] for event in events if event["event"] == "step"}
+    assert "sample 1, x one longer in dimension 0" in steps
+    assert "sample 1, x with one dimension less" not in steps  # 5 rows: some indices are outside
+
+
+def test_tensors_of_several_calls_are_mapped_together_only_if_they_fit(make_subject: MakeSubject) -> None:
+    text = GATHER.replace("bool(((index >= 0) & (index < x.shape[0])).all())", "bool((index == x[0, 0]).all())")
+    draw = "    value = make.randint(0, 12, 1)\n    yield value.float().expand(12, 5) * 1, value.expand(7) * 1\n"
+    text = text.replace("    yield make.randn(12, 5), make.randint(0, 12, 7)\n", draw)
+    steps: list[dict[str, Any]] = []
+    recorder = Recorder("f", "vmap", "cpu", steps.append)
+    vmap.run(make_subject(text), recorder)
+    assert recorder.cell().failures == ()
+    assert not [step["step"] for step in steps if "share" in step["step"]]
+    assert [step["step"] for step in steps if "batches in front" in step["step"]]
+
+
+def test_a_sample_outside_the_domain_is_a_fault_of_the_description(make_subject: MakeSubject) -> None:
+    subject = make_subject(GATHER.replace("randint(0, 12, 7)", "randint(12, 24, 7)"), quick=True)
+    with pytest.raises(
+        SpecError, match=r"sample 1 of \w+::gather lies outside its domain: its @domain function returns"
+    ):
+        _ = subject.samples

@@ -1,0 +1,64 @@
+"""Sizes of tensors that samples make by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from opwright.checker.cases.case import Family
+from tests.unit.checker.cases.conftest import shapes
+
+if TYPE_CHECKING:
+    from opwright.checker.cases.case import Case
+    from opwright.checker.subject import Subject
+    from tests.unit.checker.conftest import MakeSubject
+
+BY_HAND = """
+@library.op
+def total(x: Tensor, weights: list[Tensor]) -> Tensor:
+    return (x * weights[0]).sum()
+
+@total.samples
+def _(make):
+    yield torch.tensor([1.0, 2.0, 3.0]), [torch.tensor([4.0, 5.0, 6.0]), torch.ones(2, 5)]
+"""
+
+
+def of_size(subject: Subject, old: int) -> dict[str, Case]:
+    return {case.name: case for case in subject.varied if f"dimensions of {old} as" in case.name}
+
+
+def test_tensors_that_were_made_by_hand_are_cut_and_repeated_together(make_subject: MakeSubject) -> None:
+    subject = make_subject(BY_HAND)
+    cases = of_size(subject, 3)
+    assert {shapes(case)[0][0] for case in cases.values()} == {0, 1, 2, 4, 9, 17, 33}
+    for case in cases.values():
+        first, second, third = shapes(case)
+        assert first == second
+        assert third == (2, 5)
+    longer = cases["sample 1, dimensions of 3 as 4"]
+    assert torch.equal(longer.arguments["x"], torch.tensor([1.0, 2.0, 3.0, 1.0]))
+    assert longer.family is Family.TAIL
+    assert cases["sample 1, dimensions of 3 as 0"].family is Family.EMPTY
+    assert {shapes(case)[2] for case in of_size(subject, 5).values()} >= {(2, 1), (2, 6)}
+    assert not subject.expected(longer).refusal
+
+
+def test_a_quick_check_tries_fewer_sizes(make_subject: MakeSubject) -> None:
+    assert len(of_size(make_subject(BY_HAND, quick=True), 3)) == 5
+
+
+def test_sizes_that_vary_already_are_left_alone(asked: Subject, make_subject: MakeSubject) -> None:
+    assert not [case.name for case in asked.varied if "dimensions of 6 as" in case.name]
+    half = BY_HAND.replace("torch.tensor([1.0, 2.0, 3.0])", "make.randn(make.size(3))")
+    subject = make_subject(half)
+    for case in of_size(subject, 3).values():
+        assert shapes(case)[0] == (3,)
+
+
+def test_what_the_reference_refuses_is_not_valid(make_subject: MakeSubject) -> None:
+    subject = make_subject(BY_HAND.replace("(x * weights[0])", "(x[:3] * torch.ones(3))"))
+    refused = {case.name: subject.expected(case).refusal for case in of_size(subject, 3).values()}
+    assert refused["sample 1, dimensions of 3 as 2"]
+    assert not refused["sample 1, dimensions of 3 as 9"]
