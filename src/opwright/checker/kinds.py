@@ -47,11 +47,16 @@ class Kind(enum.Enum):
     OPTION = "wrong-at-an-option"
     SHARED = "shared-arguments"
     INDEX_OVERFLOW = "index-overflow"
+    OUT_OF_BOUNDS = "out-of-bounds"
     UNINITIALISED = "uninitialised-memory"
     FREED = "freed-memory"
     WRITES_INPUT = "undeclared-write"
     ALIAS = "undeclared-alias"
     STATE = "state-between-calls"
+    LATE = "late-result"
+    PROCESS_STATE = "process-state"
+    EXIT = "process-exit"
+    CHANNEL = "forged-verdict"
     RACE = "data-race"
     THREADS = "thread-count"
     LEAK = "memory-leak"
@@ -192,6 +197,11 @@ _DIAGNOSES = {
         "an offset is computed in 32 bits: index times stride does not fit into int",
         "use int64_t for sizes, strides, indices and their products",
     ),
+    Kind.OUT_OF_BOUNDS: Diagnosis(
+        "the kernel reads past the end of an argument, or requires an alignment",
+        "a loop or a vector load goes past the last element, or a load expects more than an element's alignment",
+        "end the vector loop where a whole vector is left, use unaligned loads; --sanitize address names the line",
+    ),
     Kind.UNINITIALISED: Diagnosis(
         "the result holds uninitialised memory",
         "the output comes from empty() and some of its elements are never written",
@@ -216,6 +226,26 @@ _DIAGNOSES = {
         "a call changes the result of another one",
         "the kernel keeps something between calls: a static buffer, a counter, a cache without a key",
         "keep nothing, or make the key complete; results must own their memory",
+    ),
+    Kind.LATE: Diagnosis(
+        "the result changes after the call has returned",
+        "the kernel leaves its work to a thread that it does not wait for",
+        "wait for the work before the call returns",
+    ),
+    Kind.PROCESS_STATE: Diagnosis(
+        "a call changes the state of the process",
+        "the kernel sets a mode of the processor, of PyTorch or of the process and does not restore it",
+        "leave the mode as it is, or restore it before the call returns, also after an error",
+    ),
+    Kind.EXIT: Diagnosis(
+        "the process does not end as it should after the operators were called",
+        "a static object is destroyed while a thread uses it, a thread is not joined, or the exit code is changed",
+        "join threads and free resources before the call returns, or leave static objects undestroyed",
+    ),
+    Kind.CHANNEL: Diagnosis(
+        "the operator writes to the channel of the check",
+        "native code writes to file descriptors that it did not open",
+        "write only to files that the operator opens; results are judged outside of its process",
     ),
     Kind.RACE: Diagnosis(
         "calls from several threads at once disturb each other",

@@ -90,8 +90,12 @@ class Subject:
     def pairs(self) -> Iterator[Case]:
         """Two variations at once, which must be correct or rejected; without those outside the domain."""
         for case in pairs(self.op, self.samples, self.varied, self.options):
-            if not (self.op.has_domain and self.op.why_outside(case.fresh())):
+            if not self.is_outside(case):
                 yield case
+
+    def is_outside(self, case: Case) -> bool:
+        """Whether the call lies outside the domain that op.py states."""
+        return self.op.has_domain and bool(self.op.why_outside(case.fresh()))
 
     def large(self) -> tuple[Case | None, str]:
         """A call with more than 2**31 bytes, to be freed soon, or why there is none; both empty unless requested."""

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from opwright.checker.behavior.guarded_memory import check_guarded_memory
+from opwright.checker.behavior.later import check_later
 from opwright.checker.behavior.leaks import check_memory_growth
 from opwright.checker.behavior.opcheck import check_with_opcheck
 from opwright.checker.behavior.ownership import check_ownership
+from opwright.checker.behavior.process_state import check_process_state
 from opwright.checker.behavior.repetition import check_repetition
 from opwright.checker.behavior.results import check_results
 from opwright.checker.behavior.threads import check_threads
@@ -37,7 +40,10 @@ def run(subject: Subject, recorder: Recorder) -> None:
         _check_large(subject, recorder)
     if not recorder.failed:
         check_results(subject, recorder, subject.pairs())
+    check_process_state(subject, recorder)
+    check_guarded_memory(subject, recorder)
     check_repetition(subject, recorder)
+    check_later(subject, recorder)
     check_threads(subject, recorder)
     check_memory_growth(subject, recorder)
     check_with_opcheck(subject, recorder)

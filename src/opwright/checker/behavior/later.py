@@ -1,0 +1,120 @@
+"""Checks results at later times: after the call has returned, in memory that is used again, and after many calls."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from opwright.checker.behavior.same_call import copies, difference, same_numbers
+from opwright.checker.cases.case import Case
+from opwright.checker.cases.variation import generator, tensors
+from opwright.checker.kinds import Kind
+from opwright.checker.verdict import Failure
+
+if TYPE_CHECKING:
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+# How long a result is watched after the call has returned.
+_WATCHED_S = 0.25
+# Calls in the same memory: each changes one number of each tensor, which a fingerprint of some numbers misses.
+_SAME_MEMORY = 12
+_MANY_CALLS = 20000
+_QUICK_MANY_CALLS = 3000
+_MANY_S = 4.0
+_QUICK_MANY_S = 0.7
+_LOOK_EVERY = 97
+
+
+def check_later(subject: Subject, recorder: Recorder) -> None:
+    """Check that results are final when the call returns, depend on contents alone, and stay right over many calls."""
+    for case in subject.samples:
+        code = subject.code(case)
+        if not recorder.has(Kind.LATE) and recorder.begin(f"{case.name}: the result some time later", code):
+            _check_final(subject, recorder, case, code)
+        if recorder.begin(f"{case.name}: in the same memory with other numbers", code):
+            _check_same_memory(subject, recorder, case, code)
+    case = subject.samples[0]
+    code = subject.code(case)
+    if not recorder.failed and recorder.begin(f"{case.name}: after many calls", code):
+        _check_many_calls(subject, recorder, case, code)
+
+
+def _check_final(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
+    try:
+        results = subject.call(case.fresh())
+    except Exception:
+        return
+    kept = copies(results)
+    time.sleep(_WATCHED_S)
+    if not all(map(same_numbers, pytree.tree_leaves(results), pytree.tree_leaves(kept))):
+        changed = difference(results, kept) or "other numbers within rounding"
+        got = f"{_WATCHED_S:g} s after the call returned, the result reads: {changed}"
+        recorder.fail(Failure(Kind.LATE, case.name, code, got, "the numbers that it had when the call returned"))
+
+
+def _check_same_memory(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
+    """Call the operator in the same memory, each time after one number of each tensor was replaced."""
+    arguments = case.fresh()
+    choose = generator(subject.options.seed, case.name)
+    for number in range(_SAME_MEMORY):
+        named = f"{case.name} in the same memory, call {number}"
+        before = Case(named, case.family, pytree.tree_map_only(Tensor, Tensor.clone, arguments))
+        if subject.is_outside(before):
+            return
+        try:
+            results = subject.call(arguments)
+        except Exception:
+            return
+        wanted = subject.expected(before)
+        fault = None if wanted.refusal else subject.judge(before, results)
+        subject.forget(before)
+        if fault is not None:
+            if number == 0:
+                return  # the call is wrong in itself, which other steps report
+            got = f"the call number {number + 1}: {fault.got}"
+            loop = f"# again and again, each time with another number in the same memory:\n{code}"
+            recorder.fail(Failure(Kind.STATE, case.name, loop, got, fault.expected))
+            return
+        _change_one_number(arguments, choose)
+    recorder.ok()
+
+
+def _change_one_number(arguments: dict[str, Any], choose: torch.Generator) -> None:
+    """Exchange a number of each tensor with another one of it, which keeps integers valid, and change floating ones."""
+    for _, tensor in tensors(arguments):
+        if tensor.numel() < 1 or tensor.is_meta:
+            continue
+        index = torch.unravel_index(torch.randint(0, tensor.numel(), (2,), generator=choose), tensor.shape or (1,))
+        one, other = (tuple(int(dim[at]) for dim in index) if tensor.dim() else () for at in (0, 1))
+        first, second = tensor[one].clone(), tensor[other].clone()
+        tensor[one], tensor[other] = second, first * (1.5 if tensor.is_floating_point() else 1)
+
+
+def _check_many_calls(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
+    """Call the operator many more times than a warm-up takes, with changing contents, and look at some results."""
+    choose = generator(subject.options.seed, case.name, "many calls")
+    calls = [case.fresh() for _ in range(2)]
+    for _ in range(4):
+        _change_one_number(calls[1], choose)
+    cases = [Case(f"{case.name}, of many calls {at}", case.family, given) for at, given in enumerate(calls)]
+    if any(subject.is_outside(one) or subject.expected(one).refusal for one in cases):
+        return
+    most, seconds = (_QUICK_MANY_CALLS, _QUICK_MANY_S) if subject.options.quick else (_MANY_CALLS, _MANY_S)
+    started = time.process_time()
+    number = 0
+    while number < most and time.process_time() - started < seconds:
+        last = [subject.call(one.fresh()) for one in cases]
+        number += 1
+        if number % _LOOK_EVERY and number + 1 < most:
+            continue
+        for one, results in zip(cases, last, strict=True):
+            if (fault := subject.judge(one, results)) is not None:
+                got = f"after {2 * number} calls: {fault.got}"
+                recorder.fail(Failure(Kind.STATE, case.name, f"# again and again:\n{code}", got, fault.expected))
+                return
+    recorder.ok(number)

@@ -1,0 +1,218 @@
+"""Checks that a call leaves the state of the process as it was: floating-point modes, threads, signals, files."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import random
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from opwright.checker.cases.case import Family
+from opwright.checker.kinds import Kind
+from opwright.checker.verdict import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from opwright.checker.cases.case import Case
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+_libc = ctypes.CDLL(None)
+_libm = ctypes.CDLL("libm.so.6") if sys.platform == "linux" else _libc
+_libc.setlocale.restype = ctypes.c_char_p
+_LC_ALL = 6
+_SIGNALS = tuple(number for number in range(1, 32) if number not in (signal.SIGKILL, signal.SIGSTOP))
+_SIGACTION_BYTES = 256  # more than the structure has anywhere; it begins with the handler
+_CALLS = 4
+_BAD_CALLS = 3
+
+
+def check_process_state(subject: Subject, recorder: Recorder) -> None:
+    """Compare the state of the process before and after calls of each sample, and of calls that should be rejected."""
+    bad = [case for case in subject.varied if case.family in (Family.BAD_RANK, Family.BAD_DTYPE)][:_BAD_CALLS]
+    for case in (*subject.samples, *bad):
+        if recorder.died_of(case.name, case.group):
+            continue
+        code = subject.code(case)
+        if recorder.begin(f"{case.name}: what a call leaves behind", code):
+            _check(subject, recorder, case, code)
+
+
+def _check(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
+    _call(subject, case)
+    torch.ones(2**20).sum()  # PyTorch's threads start with the first parallel work
+    draws = _draws_random_numbers(subject, case)
+    before = state()
+    printed = _call(subject, case)
+    changes = differences(before, state())
+    if draws:
+        changes.pop("PyTorch's random number generator", None)
+    threads = [_threads()]
+    for _ in range(_CALLS):
+        _call(subject, case)
+        threads.append(_threads())
+    if threads == sorted(set(threads)):
+        changes["the number of threads"] = (str(threads[0]), str(threads[-1]))
+    if printed:
+        changes["standard output"] = ("nothing", repr(printed[:100]))
+    restore(before)
+    for what, (was, now) in changes.items():
+        got = f"{what}: {now} after the call"
+        recorder.fail(Failure(Kind.PROCESS_STATE, case.name, code, got, f"{what}: {was}, as before the call"))
+
+
+def state() -> dict[str, Any]:
+    """The state of this process that a call might change, by its description."""
+    found: dict[str, Any] = {}
+    for what, ask in _QUESTIONS.items():
+        with contextlib.suppress(OSError, AttributeError, RuntimeError):
+            found[what] = ask()
+    return found
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """What changed: for each description the old and the new state, in words."""
+    changed = {}
+    for what, was in before.items():
+        now = after.get(what)
+        if now != was:
+            changed[what] = _shown(was, now)
+    return changed
+
+
+def restore(before: dict[str, Any]) -> None:
+    """Restore what would falsify all further results: the floating-point modes, and the number of threads."""
+    torch.set_flush_denormal(False)
+    with contextlib.suppress(AttributeError, OSError):
+        _libm.fesetround(before["the rounding mode"])
+    torch.set_num_threads(before["the number of PyTorch's threads"])
+    torch.set_grad_enabled(before["grad mode"])
+    torch.set_default_dtype(before["the default dtype"])
+    os.chdir(before["the working directory"])
+
+
+def _shown(was: Any, now: Any) -> tuple[str, str]:
+    """Both states in words; of long ones only what differs."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
+        return tuple(", ".join(f"{name}={one.get(name)}" for name in names[:4]) for one in (was, now))  # type: ignore[return-value]
+    texts = str(was), str(now)
+    return texts if max(map(len, texts)) < 100 else ("as it was", "another one")
+
+
+def _draws_random_numbers(subject: Subject, case: Case) -> bool:
+    """Whether the reference draws random numbers, and the operator therefore may."""
+    before = torch.get_rng_state()
+    positional, keywords = subject.op.spread(case.plain())
+    with contextlib.suppress(Exception):
+        subject.op.reference(*positional, **keywords)
+    return not torch.equal(before, torch.get_rng_state())
+
+
+def _call(subject: Subject, case: Case) -> str:
+    """Call the operator with `case`, which it may reject; returns what it prints to standard output."""
+    with _standard_output() as read:
+        with contextlib.suppress(Exception):
+            subject.call(case.fresh())
+        return read()
+
+
+@contextlib.contextmanager
+def _standard_output() -> Iterator[Callable[[], str]]:
+    """Redirect standard output to a file while this is active, and yield a function that reads it."""
+    kept = os.dup(1)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 1)
+
+        def read() -> str:
+            sys.stdout.flush()
+            _libc.fflush(None)
+            file.seek(0)
+            return file.read().decode(errors="replace")
+
+        try:
+            yield read
+        finally:
+            _libc.fflush(None)
+            os.dup2(kept, 1)
+            os.close(kept)
+
+
+def _threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def _rounding_mode() -> int:
+    return int(_libm.fegetround())
+
+
+def _trapped_exceptions() -> int:
+    return int(_libm.fegetexcept())
+
+
+def _flushes_denormals() -> bool:
+    smallest = torch.tensor(sys.float_info.min, dtype=torch.float64)
+    return sys.float_info.min / 2 == 0 or bool(smallest / 2 == 0)
+
+
+def _handlers() -> dict[str, int]:
+    found = {}
+    for number in _SIGNALS:
+        action = ctypes.create_string_buffer(_SIGACTION_BYTES)
+        if _libc.sigaction(number, None, action) == 0:
+            found[signal.Signals(number).name] = int.from_bytes(
+                action.raw[: ctypes.sizeof(ctypes.c_void_p)], sys.byteorder
+            )
+    return found
+
+
+def _environment() -> dict[str, str]:
+    """The environment that native code sees, which os.environ does not follow."""
+    entries = ctypes.POINTER(ctypes.c_char_p).in_dll(_libc, "environ")
+    found = {}
+    at = 0
+    while entries[at]:
+        name, _, value = entries[at].decode(errors="replace").partition("=")
+        found[name] = value
+        at += 1
+    return found
+
+
+def _files() -> dict[str, str]:
+    found = {}
+    for file in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the folder itself was open while it was read
+            target = str(file.readlink())
+            if target != f"/proc/{os.getpid()}/fd":
+                found[file.name] = target
+    return found
+
+
+_QUESTIONS: dict[str, Callable[[], Any]] = {
+    "the rounding mode": _rounding_mode,
+    "flushing of denormals to zero": _flushes_denormals,
+    "trapping of floating-point exceptions": _trapped_exceptions,
+    "the number of PyTorch's threads": torch.get_num_threads,
+    "the number of threads between operators": torch.get_num_interop_threads,
+    "grad mode": torch.is_grad_enabled,
+    "inference mode": torch.is_inference_mode_enabled,
+    "autocast": lambda: torch.is_autocast_enabled("cpu"),
+    "the default dtype": torch.get_default_dtype,
+    "deterministic mode": torch.get_deterministic_debug_mode,
+    "PyTorch's random number generator": lambda: torch.get_rng_state().numpy().tobytes(),
+    "Python's random number generator": random.getstate,
+    "signal handlers": _handlers,
+    "blocked signals": lambda: sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+    "the working directory": os.getcwd,
+    "environment variables": _environment,
+    "the locale": lambda: _libc.setlocale(_LC_ALL, None),
+    "open files": _files,
+}
