@@ -36,6 +36,7 @@ class Subject:
         device: `cpu` or `cuda`.
         options: what the user requested.
         work: a folder for files.
+        state_before_loading: the state of the process before the library was loaded.
     """
 
     def __init__(self, op: Op, path: Path | None, device: str, options: Options, work: Path) -> None:
@@ -45,6 +46,7 @@ class Subject:
         self.device = device
         self.options = options
         self.work = work
+        self.state_before_loading: dict[str, Any] = {}
         self._expected: dict[str, Expected] = {}
 
     @functools.cached_property

@@ -15,6 +15,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from opwright.checker.behavior import process_state
 from opwright.checker.job import Job
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Emit, Recorder, written
@@ -51,6 +52,7 @@ def main() -> None:
         events.flush()
 
     built = None if job.shared_object is None else Path(job.shared_object)
+    before = process_state.state()
     try:
         library = library_at(job.path)
         if library.namespace != job.namespace:
@@ -68,6 +70,7 @@ def main() -> None:
     for number, (op, runtime, device) in enumerate(job.cells):
         if (op, device) not in subjects:
             subjects[op, device] = Subject(library.ops[op], built, device, job.options, Path(job.work))
+            subjects[op, device].state_before_loading = before
         skip, groups = (frozenset(given.get(str(number), ())) for given in (job.skip, job.skip_groups))
         run_cell(subjects[op, device], runtime, skip, emit, groups)
     _freeze_modules()

@@ -81,8 +81,8 @@ def _moved(tensor: Tensor, pages: list[_Pages]) -> Tensor:
     pages.append(_Pages(nbytes))
     storage = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
     copy = pages[-1].tensor(nbytes).copy_(storage)
-    size = nbytes // tensor.element_size() * tensor.element_size()
-    return copy[:size].view(tensor.dtype).as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+    elements = copy[nbytes % tensor.element_size() :].view(tensor.dtype)
+    return elements.as_strided(tensor.shape, tensor.stride(), elements.storage_offset() + tensor.storage_offset())
 
 
 class _Pages:

@@ -9,6 +9,7 @@ import random
 import signal
 import sys
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,22 +34,37 @@ _SIGNALS = tuple(number for number in range(1, 32) if number not in (signal.SIGK
 _SIGACTION_BYTES = 256  # more than the structure has anywhere; it begins with the handler
 _CALLS = 4
 _BAD_CALLS = 3
+_MOST_SHOWN = 4
+_LONGEST_SHOWN = 100
 
 
 def check_process_state(subject: Subject, recorder: Recorder) -> None:
-    """Compare the state of the process before and after calls of each sample, and of calls that should be rejected."""
+    """Compare the state of the process before and after the first calls of the operator in it.
+
+    Of each sample, and of calls that should be rejected. Before the first one, what loading the library has changed is
+    a fault too.
+    """
+    case = subject.samples[0]
+    _run_reference(subject, case)  # PyTorch's threads start with the first parallel work
+    torch.ones(2**20).sum()
+    changes = differences(subject.state_before_loading, state())
+    changes.pop("open files", None)  # the library itself among them
+    _report(recorder, "loading the library", changes, f"import opwright\nopwright.open({str(subject.library.root)!r})")
+    restore(subject.state_before_loading)
     bad = [case for case in subject.varied if case.family in (Family.BAD_RANK, Family.BAD_DTYPE)][:_BAD_CALLS]
     for case in (*subject.samples, *bad):
-        if recorder.died_of(case.name, case.group):
-            continue
         code = subject.code(case)
-        if recorder.begin(f"{case.name}: what a call leaves behind", code):
-            _check(subject, recorder, case, code)
+        if not recorder.died_of(case.name, case.group) and recorder.begin(f"{case.name}: what it leaves behind", code):
+            _report(recorder, case.name, _changes(subject, case), code)
 
 
-def _check(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
-    _call(subject, case)
-    torch.ones(2**20).sum()  # PyTorch's threads start with the first parallel work
+def _report(recorder: Recorder, case: str, changes: dict[str, tuple[str, str]], code: str) -> None:
+    for what, (was, now) in changes.items():
+        recorder.fail(Failure(Kind.PROCESS_STATE, case, code, f"{what}: {now} afterwards", f"{what}: {was}, as before"))
+
+
+def _changes(subject: Subject, case: Case) -> dict[str, tuple[str, str]]:
+    """What some calls change in this process: for each description the old and the new state."""
     draws = _draws_random_numbers(subject, case)
     before = state()
     printed = _call(subject, case)
@@ -62,11 +78,10 @@ def _check(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
     if threads == sorted(set(threads)):
         changes["the number of threads"] = (str(threads[0]), str(threads[-1]))
     if printed:
-        changes["standard output"] = ("nothing", repr(printed[:100]))
-    restore(before)
-    for what, (was, now) in changes.items():
-        got = f"{what}: {now} after the call"
-        recorder.fail(Failure(Kind.PROCESS_STATE, case.name, code, got, f"{what}: {was}, as before the call"))
+        changes["standard output"] = ("nothing", repr(printed[:_LONGEST_SHOWN]))
+    if changes:
+        restore(before)
+    return changes
 
 
 def state() -> dict[str, Any]:
@@ -89,32 +104,55 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tupl
 
 
 def restore(before: dict[str, Any]) -> None:
-    """Restore what would falsify all further results: the floating-point modes, and the number of threads."""
-    torch.set_flush_denormal(False)
+    """Restore what can be: otherwise it would falsify further results, and hide what the next operator changes."""
+    torch.set_flush_denormal(before["flushing of denormals to zero"])
     with contextlib.suppress(AttributeError, OSError):
         _libm.fesetround(before["the rounding mode"])
+        _libm.fedisableexcept(~before["trapping of floating-point exceptions"])
     torch.set_num_threads(before["the number of PyTorch's threads"])
     torch.set_grad_enabled(before["grad mode"])
     torch.set_default_dtype(before["the default dtype"])
+    torch.set_deterministic_debug_mode(before["deterministic mode"])
     os.chdir(before["the working directory"])
+    _libc.setlocale(_LC_ALL, before["the locale"])
+    signal.pthread_sigmask(signal.SIG_SETMASK, before["blocked signals"])
+    for action in before["signal handlers"].values():
+        _libc.sigaction(action.number, action.structure, None)
+    environment = _environment()
+    for name in {*environment, *before["environment variables"]}:
+        value = before["environment variables"].get(name)
+        if value is None:
+            _libc.unsetenv(name.encode())
+        elif environment.get(name) != value:
+            _libc.setenv(name.encode(), value.encode(), 1)
 
 
 def _shown(was: Any, now: Any) -> tuple[str, str]:
     """Both states in words; of long ones only what differs."""
     if isinstance(was, dict) and isinstance(now, dict):
         names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
-        return tuple(", ".join(f"{name}={one.get(name)}" for name in names[:4]) for one in (was, now))  # type: ignore[return-value]
+        words = [", ".join(_entry(name, one) for name in names[:_MOST_SHOWN]) for one in (was, now)]
+        return words[0], words[1]
     texts = str(was), str(now)
-    return texts if max(map(len, texts)) < 100 else ("as it was", "another one")
+    return texts if max(map(len, texts)) <= _LONGEST_SHOWN else ("another one", "changed")
+
+
+def _entry(name: str, state: dict[str, Any]) -> str:
+    value = state.get(name)
+    return f"{name} unset" if value is None else f"{name}={value}" if isinstance(value, str) else f"{name} as set here"
 
 
 def _draws_random_numbers(subject: Subject, case: Case) -> bool:
     """Whether the reference draws random numbers, and the operator therefore may."""
     before = torch.get_rng_state()
+    _run_reference(subject, case)
+    return not torch.equal(before, torch.get_rng_state())
+
+
+def _run_reference(subject: Subject, case: Case) -> None:
     positional, keywords = subject.op.spread(case.plain())
     with contextlib.suppress(Exception):
         subject.op.reference(*positional, **keywords)
-    return not torch.equal(before, torch.get_rng_state())
 
 
 def _call(subject: Subject, case: Case) -> str:
@@ -163,14 +201,22 @@ def _flushes_denormals() -> bool:
     return sys.float_info.min / 2 == 0 or bool(smallest / 2 == 0)
 
 
-def _handlers() -> dict[str, int]:
+@dataclass(frozen=True)
+class _Action:
+    """What the system does at a signal; two are the same if their handlers are."""
+
+    number: int
+    handler: bytes
+    structure: bytes = field(compare=False)
+
+
+def _actions() -> dict[str, _Action]:
     found = {}
     for number in _SIGNALS:
-        action = ctypes.create_string_buffer(_SIGACTION_BYTES)
-        if _libc.sigaction(number, None, action) == 0:
-            found[signal.Signals(number).name] = int.from_bytes(
-                action.raw[: ctypes.sizeof(ctypes.c_void_p)], sys.byteorder
-            )
+        structure = ctypes.create_string_buffer(_SIGACTION_BYTES)
+        if _libc.sigaction(number, None, structure) == 0:
+            handler = structure.raw[: ctypes.sizeof(ctypes.c_void_p)]
+            found[signal.Signals(number).name] = _Action(number, handler, structure.raw)
     return found
 
 
@@ -209,7 +255,7 @@ _QUESTIONS: dict[str, Callable[[], Any]] = {
     "deterministic mode": torch.get_deterministic_debug_mode,
     "PyTorch's random number generator": lambda: torch.get_rng_state().numpy().tobytes(),
     "Python's random number generator": random.getstate,
-    "signal handlers": _handlers,
+    "signal handlers": _actions,
     "blocked signals": lambda: sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
     "the working directory": os.getcwd,
     "environment variables": _environment,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ _OF_THE_RESULT = (
 )
 # The content of poisoned memory.
 _POISON = "NaN or the largest integer, which fresh memory was filled with"
+# When a wrong result is looked at again.
+_LATER_S = 0.05
 # Expected results of more elements are not kept for the other runtimes.
 _KEPT_ELEMENTS = 2**16
 
@@ -87,8 +90,11 @@ def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Expected) ->
 
 
 def _refined(subject: Subject, case: Case, results: list[Any], fault: Failure) -> Failure:
-    """`fault` with the kind that further calls show: never written, or wrong with several threads alone."""
+    """`fault` with the kind that a later look and further calls show: late, not written, or wrong with more threads."""
     code = subject.code(case)
+    time.sleep(_LATER_S)
+    if subject.judge(case, results) is None:
+        return Failure(Kind.LATE, case.name, code, f"when the call returns: {fault.got}", fault.expected)
     if fault.kind in _OF_THE_RESULT and _is_poison(subject, case, results):
         return Failure(Kind.UNINITIALISED, case.name, code, f"{fault.got}: {_POISON}", fault.expected)
     if fault.kind in (Kind.WRONG_RESULT, Kind.SIZE, Kind.TAIL) and _is_right_with_one_thread(subject, case):

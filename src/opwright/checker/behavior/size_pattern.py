@@ -42,7 +42,9 @@ class SizePattern:
         """The first fault of each varied size, with the kind that the sizes show."""
         for name, wrong in self._wrong.items():
             first = wrong[min(wrong)]
-            at_end = all(fault.kind is Kind.TAIL for fault in wrong.values())
+            at_end = all(fault.kind is Kind.TAIL for fault in wrong.values()) and any(
+                size % min(_WIDTHS) for size in wrong
+            )
             kind = Kind.TAIL if at_end or is_tail(self._right.get(name, set()), set(wrong)) else Kind.SIZE
             yield dataclasses.replace(first, kind=kind)
 

@@ -32,6 +32,7 @@ def why_not(subject: Subject) -> str:
 
 def run(subject: Subject, recorder: Recorder) -> None:
     """Call the operator on all cases, then check its behavior."""
+    check_process_state(subject, recorder)
     check_ownership(subject, recorder)
     check_results(subject, recorder, subject.samples)
     if not recorder.failed:
@@ -40,7 +41,6 @@ def run(subject: Subject, recorder: Recorder) -> None:
         _check_large(subject, recorder)
     if not recorder.failed:
         check_results(subject, recorder, subject.pairs())
-    check_process_state(subject, recorder)
     check_guarded_memory(subject, recorder)
     check_repetition(subject, recorder)
     check_later(subject, recorder)
