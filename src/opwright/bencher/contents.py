@@ -1,0 +1,180 @@
+"""Several sets of arguments for the calls of one size, whose contents change between blocks of calls."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from opwright.bencher.clocks import seconds_now
+from opwright.spec import derive
+from opwright.spec.difference import first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opwright.bencher.draws import Draws
+    from opwright.bencher.subject import Subject
+
+# The sets together fit into a cache near the core, where the arguments of repeated calls of this size would be. On a
+# GPU they fit into its last cache.
+_POOL_BYTES = {"cpu": 2**21, "cuda": 2**25}
+_MOST_SETS = 32
+# There are at least so many, so that a block has more than one short call; and two of sets that take much memory.
+_FEWEST_SETS = 4
+_LARGE_BYTES = 2**24
+# The elements that are moved at once, so that large tensors need no third copy.
+_AT_ONCE = 2**22
+# The part of the time that new draws may take, where contents cannot be made from the ones that are there.
+_DRAWING = 0.1
+# Fewer elements may be a matrix that has to have an inverse, or a list of options.
+_FEWEST_MOVED = 64
+
+# From the system's entropy: a kernel cannot know the contents of its next call.
+_entropy = random.SystemRandom()
+
+
+class Contents:
+    """Sets of arguments of one size, in memory of their own.
+
+    `renew` gives each set the contents of another one; then it exchanges some elements, where they are independent
+    random numbers, or now and then draws a set anew with a seed that was not used before.
+
+    Args:
+        subject: the first set: the subject itself, with the arguments that it was verified with.
+        draws: draws the other sets.
+
+    Attributes:
+        subjects: the sets.
+        fixed: why the contents cannot change; empty if they can.
+    """
+
+    def __init__(self, subject: Subject, draws: Draws) -> None:
+        self.fixed = ""
+        self._draws = draws
+        self._drawing_s = 0.0
+        self._started = seconds_now()
+        count = _number_of_sets(subject)
+        drawn = [draws.draw(_entropy.getrandbits(48)) for _ in range(count - 1)]
+        others = [subject.twin(draw.arguments) for draw in drawn]
+        if any(_layout(one.arguments) != _layout(subject.arguments) for one in others):
+            self.fixed = "its shapes or numbers depend on the seed"
+        constant = not self.fixed and all(map(_same, *(_storages(one.arguments) for one in (subject, others[0]))))
+        if constant:
+            self.fixed = _exchange_constants(subject, others)
+        if self.fixed:
+            others = [subject.twin(subject.fresh()) for _ in others]
+        self.subjects = [subject, *others]
+        slots = zip(*(storages_of(one) for one in self.subjects), strict=True)
+        # A constant has the same contents in all draws.
+        self._slots = [slot for slot in slots if not _same(*slot[:2])]
+        independent = drawn[0].independent | set(map(_address, _storages(others[0].gradients.grads)))
+        self._mixes = constant or all(_address(slot[1]) in independent for slot in self._slots)
+
+    def renew(self) -> None:
+        """Change the contents of every set."""
+        for slot in self._slots:
+            count = slot[0].numel()
+            _shift(slot, 0, count)
+            if self._mixes:
+                first = _entropy.randrange(count)
+                _shift(slot, first, _entropy.randint(first, count))
+        if not self._mixes:
+            self._draw_one()
+
+    def _draw_one(self) -> None:
+        """Draw one set anew, unless drawing already took its part of the time."""
+        started = seconds_now()
+        if self._drawing_s > _DRAWING * (started - self._started):
+            return
+        subject = _entropy.choice(self.subjects)
+        drawn = self._draws.draw(_entropy.getrandbits(48)).arguments
+        if _layout(drawn) == _layout(subject.arguments):
+            for storage, new in zip(_storages(subject.arguments), _storages(drawn), strict=True):
+                storage.copy_(new)
+        self._drawing_s += seconds_now() - started
+
+
+def storages_of(subject: Subject) -> list[Tensor]:
+    """The memory of all arguments and incoming gradients, as flat tensors; each once."""
+    return _storages([subject.arguments, subject.gradients.grads])
+
+
+def bytes_equal(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors of one shape and dtype have the same bytes: a NaN equals itself."""
+    return torch.equal(
+        *(tensor.detach().resolve_conj().resolve_neg().reshape(-1).view(torch.uint8) for tensor in (one, other))
+    )
+
+
+def _number_of_sets(subject: Subject) -> int:
+    size = sum(storage.nbytes for storage in storages_of(subject))
+    fewest = 2 if size > _LARGE_BYTES else _FEWEST_SETS
+    return max(fewest, min(_MOST_SETS, _POOL_BYTES[subject.device] // max(1, size)))
+
+
+def _storages(tree: Any) -> list[Tensor]:
+    found: dict[int, Tensor] = {}
+    for tensor in derive.tensors(tree):
+        storage = tensor.untyped_storage()
+        flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+        found.setdefault(_address(tensor), flat.set_(storage, 0, (storage.nbytes() // tensor.itemsize,), (1,)))
+    return list(found.values())
+
+
+def _layout(arguments: dict[str, Any]) -> list[Any]:
+    """What two calls have to share so that one can get the contents of the other."""
+    addresses = list(dict.fromkeys(map(_address, derive.tensors(arguments))))
+
+    def described(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return leaf
+        storage = leaf.untyped_storage()
+        place = (addresses.index(_address(leaf)), storage.nbytes(), leaf.storage_offset())
+        return leaf.dtype, leaf.shape, leaf.stride(), place
+
+    leaves, structure = pytree.tree_flatten(arguments)
+    return [str(structure), *map(described, leaves)]
+
+
+def _exchange_constants(subject: Subject, others: Sequence[Subject]) -> str:
+    """Give constants, such as a photograph, other contents in each set: their own elements at other places.
+
+    Gives the reason if that is not possible. Small tensors, such as a matrix, and integers, which may be indices, stay.
+    """
+    moved = False
+    for one in others:
+        for storage in _storages(one.arguments):
+            if storage.numel() >= _FEWEST_MOVED and (storage.is_floating_point() or storage.dtype == torch.uint8):
+                storage.copy_(storage.roll(_entropy.randrange(1, storage.numel())))
+                moved = True
+    if not moved:
+        return "it has no random argument"
+    try:
+        with torch.no_grad():
+            subject.call(subject.op.reference, others[0].fresh())
+    except Exception as error:
+        return f"it has no random argument, and the reference rejects others: {first_line(error)}"
+    return ""
+
+
+def _shift(slot: Sequence[Tensor], first: int, end: int) -> None:
+    """Give each set the elements that the next one has from `first` to `end`."""
+    for start in range(first, end, _AT_ONCE):
+        parts = [flat[start : min(start + _AT_ONCE, end)] for flat in slot]
+        kept = parts[0].clone()
+        for part, following in itertools.pairwise(parts):
+            part.copy_(following)
+        parts[-1].copy_(kept)
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return one.numel() == other.numel() and bytes_equal(one, other)
+
+
+def _address(tensor: Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
