@@ -15,7 +15,7 @@ from opwright.bencher.draws import Draws
 from opwright.bencher.implementations import implementations_of
 from opwright.bencher.machine import machine_record
 from opwright.bencher.notes import notes_of
-from opwright.bencher.replaced import Originals
+from opwright.bencher.replaced import check_replaced
 from opwright.bencher.result import DIRECTIONS, Cell, Direction, Report
 from opwright.bencher.stopping import RoundsRule, SpreadRule
 from opwright.bencher.subject import Subject
@@ -97,7 +97,6 @@ def bench(
         [cell.ratio("native").median for cell in report.cells]
     """
     started = seconds_now()
-    originals = Originals()
     described = library if isinstance(library, Library) else library_at(library)
     plan = _Plan(
         ops=_ops(described, ops),
@@ -112,9 +111,9 @@ def bench(
     )
     artefact = build_library(described, verbose=verbose) if described.sources else None
     open_library(described, built=artefact.path if artefact else None)
-    originals.check(str(described.root))
+    check_replaced(str(described.root))
     cells = tuple(_cells(plan, progress or _NullWatcher()))
-    originals.check(str(described.root))
+    check_replaced(str(described.root))
     left_out = [] if ops else [op for op in described.ops.values() if is_part_of_another(op)]
     return Report(
         namespace=described.namespace,

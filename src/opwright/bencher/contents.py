@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.bencher.clocks import seconds_now
+from opwright.bencher.storages import address, bytes_equal, storages
 from opwright.spec import derive
 from opwright.spec.difference import first_line
 
@@ -31,6 +32,8 @@ _LARGE_BYTES = 2**24
 _AT_ONCE = 2**22
 # The part of the time that new draws may take, where contents cannot be made from the ones that are there.
 _DRAWING = 0.1
+# An integer dtype for each size of an element.
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 # Fewer elements may be a matrix that has to have an inverse, or a list of options.
 _FEWEST_MOVED = 64
 
@@ -63,8 +66,10 @@ class Contents:
         others = [subject.twin(draw.arguments) for draw in drawn]
         if any(_layout(one.arguments) != _layout(subject.arguments) for one in others):
             self.fixed = "its shapes or numbers depend on the seed"
-        constant = not self.fixed and all(map(_same, *(_storages(one.arguments) for one in (subject, others[0]))))
-        if constant:
+        self._is_constant = not self.fixed and all(
+            map(_same, *(storages(one.arguments) for one in (subject, others[0])))
+        )
+        if self._is_constant:
             self.fixed = _exchange_constants(subject, others)
         if self.fixed:
             others = [subject.twin(subject.fresh()) for _ in others]
@@ -72,8 +77,10 @@ class Contents:
         slots = zip(*(storages_of(one) for one in self.subjects), strict=True)
         # A constant has the same contents in all draws.
         self._slots = [slot for slot in slots if not _same(*slot[:2])]
-        independent = drawn[0].independent | set(map(_address, _storages(others[0].gradients.grads)))
-        self._mixes = constant or all(_address(slot[1]) in independent for slot in self._slots)
+        independent = drawn[0].independent | set(map(address, storages(others[0].gradients.grads)))
+        self._mixes = self._is_constant or all(address(slot[1]) in independent for slot in self._slots)
+
+        self._intact = self._sums()
 
     def renew(self) -> None:
         """Change the contents of every set."""
@@ -86,29 +93,46 @@ class Contents:
         if not self._mixes:
             self._draw_one()
 
+    def restore(self) -> None:
+        """Draw all sets anew if a call wrote to one: `renew` only moves elements from set to set."""
+        if self.fixed or self._sums() == self._intact:
+            return
+        for subject in self.subjects:
+            self._fill(subject)
+            for grad in subject.gradients.incoming:
+                grad.normal_()
+        if self._is_constant:
+            _exchange_constants(self.subjects[0], self.subjects[1:])
+        self._intact = self._sums()
+
+    def _fill(self, subject: Subject) -> None:
+        """Give one set the contents of a new draw."""
+        drawn = self._draws.draw(_entropy.getrandbits(48)).arguments
+        if _layout(drawn) == _layout(subject.arguments):
+            for storage, new in zip(storages(subject.arguments), storages(drawn), strict=True):
+                storage.copy_(new)
+
+    def _sums(self) -> list[int]:
+        """The sum of all elements of each slot, as integers of their size."""
+        return [
+            sum(int(flat.view(_INTEGERS[min(8, flat.itemsize)]).sum()) % 2**64 for flat in slot) % 2**64
+            for slot in self._slots
+        ]
+
     def _draw_one(self) -> None:
         """Draw one set anew, unless drawing already took its part of the time."""
         started = seconds_now()
         if self._drawing_s > _DRAWING * (started - self._started):
             return
-        subject = _entropy.choice(self.subjects)
-        drawn = self._draws.draw(_entropy.getrandbits(48)).arguments
-        if _layout(drawn) == _layout(subject.arguments):
-            for storage, new in zip(_storages(subject.arguments), _storages(drawn), strict=True):
-                storage.copy_(new)
+        self.restore()
+        self._fill(_entropy.choice(self.subjects))
+        self._intact = self._sums()
         self._drawing_s += seconds_now() - started
 
 
 def storages_of(subject: Subject) -> list[Tensor]:
     """The memory of all arguments and incoming gradients, as flat tensors; each once."""
-    return _storages([subject.arguments, subject.gradients.grads])
-
-
-def bytes_equal(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors of one shape and dtype have the same bytes: a NaN equals itself."""
-    return torch.equal(
-        *(tensor.detach().resolve_conj().resolve_neg().reshape(-1).view(torch.uint8) for tensor in (one, other))
-    )
+    return storages([subject.arguments, subject.gradients.grads])
 
 
 def _number_of_sets(subject: Subject) -> int:
@@ -117,24 +141,15 @@ def _number_of_sets(subject: Subject) -> int:
     return max(fewest, min(_MOST_SETS, _POOL_BYTES[subject.device] // max(1, size)))
 
 
-def _storages(tree: Any) -> list[Tensor]:
-    found: dict[int, Tensor] = {}
-    for tensor in derive.tensors(tree):
-        storage = tensor.untyped_storage()
-        flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-        found.setdefault(_address(tensor), flat.set_(storage, 0, (storage.nbytes() // tensor.itemsize,), (1,)))
-    return list(found.values())
-
-
 def _layout(arguments: dict[str, Any]) -> list[Any]:
     """What two calls have to share so that one can get the contents of the other."""
-    addresses = list(dict.fromkeys(map(_address, derive.tensors(arguments))))
+    addresses = list(dict.fromkeys(map(address, derive.tensors(arguments))))
 
     def described(leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf
         storage = leaf.untyped_storage()
-        place = (addresses.index(_address(leaf)), storage.nbytes(), leaf.storage_offset())
+        place = (addresses.index(address(leaf)), storage.nbytes(), leaf.storage_offset())
         return leaf.dtype, leaf.shape, leaf.stride(), place
 
     leaves, structure = pytree.tree_flatten(arguments)
@@ -148,7 +163,7 @@ def _exchange_constants(subject: Subject, others: Sequence[Subject]) -> str:
     """
     moved = False
     for one in others:
-        for storage in _storages(one.arguments):
+        for storage in storages(one.arguments):
             if storage.numel() >= _FEWEST_MOVED and (storage.is_floating_point() or storage.dtype == torch.uint8):
                 storage.copy_(storage.roll(_entropy.randrange(1, storage.numel())))
                 moved = True
@@ -174,7 +189,3 @@ def _shift(slot: Sequence[Tensor], first: int, end: int) -> None:
 
 def _same(one: Tensor, other: Tensor) -> bool:
     return one.numel() == other.numel() and bytes_equal(one, other)
-
-
-def _address(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from opwright.bencher.storages import address
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -85,29 +86,25 @@ class _Origins(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         given = derive.tensors((args, kwargs))
-        known = [self._origins[_address(tensor)] for tensor in given if _address(tensor) in self._origins]
+        known = [self._origins[address(tensor)] for tensor in given if address(tensor) in self._origins]
         if name in _RANDOM:
             self._follow(result, len(self._kept))
         elif known and _ELEMENTWISE.fullmatch(name) and len(given) == 1:
             self._follow(result, known[0])
         elif known and (not _READS_NOTHING.fullmatch(name) or len(given) > 1):
             self._was_read = True
-        elif known and isinstance(result, Tensor) and _address(result) not in self._origins:
+        elif known and isinstance(result, Tensor) and address(result) not in self._origins:
             self._follow(result, known[0])  # a reshape that copied
         return result
 
     def independent(self, arguments: dict[str, Any]) -> frozenset[int]:
         """The addresses of the storages whose elements may be exchanged."""
-        used = {_address(tensor) for tensor in derive.tensors(arguments)}
-        origins = [self._origins[address] for address in used if address in self._origins]
+        used = {address(tensor) for tensor in derive.tensors(arguments)}
+        origins = [self._origins[one] for one in used if one in self._origins]
         if self._was_read or len(set(origins)) < len(origins):
             return frozenset()
         return frozenset(used & self._origins.keys())
 
     def _follow(self, tensor: Tensor, origin: int) -> None:
-        self._origins[_address(tensor)] = origin
+        self._origins[address(tensor)] = origin
         self._kept.append(tensor)
-
-
-def _address(tensor: Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)

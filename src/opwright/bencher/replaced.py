@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import statistics
+import sysconfig
 import time
+import types
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -35,30 +38,27 @@ _LISTED: dict[str, tuple[object, tuple[str, ...]]] = {
 }
 
 
-class Originals:
-    """The functions that the bench relies on, as they are before a library is opened."""
+# Where functions of Python and of PyTorch are; those that Python generates for a class have no file.
+_HOMES = (sysconfig.get_path("stdlib"), str(Path(torch.__file__).parent), "<string>", "<frozen")
 
-    def __init__(self) -> None:
-        self._functions = dict(_functions())
 
-    def check(self, library: str) -> None:
-        """Check that none was replaced.
+def check_replaced(library: str) -> None:
+    """Check that nobody replaced a function that the bench relies on.
 
-        Args:
-            library: the folder of the library, for the message.
+    Args:
+        library: the folder of the library, for the message.
 
-        Raises:
-            SpecError: one was replaced.
-        """
-        now = dict(_functions())
-        replaced = [name for name, function in self._functions.items() if now.get(name) is not function]
-        if replaced:
-            msg = (
-                f"{library} replaced {', '.join(replaced[:3])}{' and more' * (len(replaced) > 3)}, which the bench "
-                "relies on: times and comparisons would mean nothing. Remove what assigns to it in op.py or in what it "
-                "imports or loads"
-            )
-            raise SpecError(msg)
+    Raises:
+        SpecError: one was replaced.
+    """
+    now = dict(_functions())
+    replaced = [name for name, function in _ORIGINALS.items() if now.get(name) is not function or _is_foreign(function)]
+    if replaced:
+        msg = (
+            f"{', '.join(replaced[:3])}{' and more' * (len(replaced) > 3)} was replaced, by {library} or what it "
+            "imports; the bench relies on it, so times and comparisons would mean nothing: remove what assigns to it"
+        )
+        raise SpecError(msg)
 
 
 def _functions() -> Iterator[tuple[str, object]]:
@@ -76,3 +76,16 @@ def _found(holder: object, name: str) -> object:
     """The attribute as it is kept: that of a class is not bound to it, which would make a new object each time."""
     places = holder.__mro__ if isinstance(holder, type) else (holder,)
     return next((vars(place)[name] for place in places if name in vars(place)), None)
+
+
+def _is_foreign(function: object) -> bool:
+    """Whether it is a Python function that neither Python nor PyTorch has."""
+    if isinstance(function, (classmethod, staticmethod)):
+        function = function.__func__
+    if not isinstance(function, types.FunctionType):
+        return False
+    return not function.__code__.co_filename.startswith(_HOMES)
+
+
+# As they are before a library is opened, unless a program opened it before it imported this module.
+_ORIGINALS = dict(_functions())

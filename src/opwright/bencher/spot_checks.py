@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from opwright.bencher.clocks import seconds_now
-from opwright.bencher.contents import bytes_equal, storages_of
+from opwright.bencher.contents import storages_of
+from opwright.bencher.storages import address, bytes_equal
 from opwright.bencher.verify import gradients_fault, results_fault
 from opwright.spec import derive
 from opwright.spec.difference import first_line
@@ -29,6 +30,8 @@ _ROUNDS = 2
 _COMPARING = 0.25
 # How long a wrong result may take to become right, to tell late results from wrong ones.
 _LATE_S = 0.2
+
+_CHANGED = "the result changed after the call had returned"
 
 _entropy = random.SystemRandom()
 # Taken before a library is opened, which could replace it.
@@ -90,6 +93,7 @@ class SpotChecks:
 
     def begin(self) -> int:
         """Change the contents of the sets, and keep a copy of one; gives its number."""
+        self._contents.restore()
         self._contents.renew()
         turn = _entropy.randrange(len(self._contents.subjects))
         self._source = self._contents.subjects[turn]
@@ -110,12 +114,18 @@ class SpotChecks:
     def keep(self, name: RowName, call: Callable[[], object], result: object) -> None:
         """Keep the outputs of a call, and what they are now."""
         chosen = self._rounds[-1]
+        if self._source is None:  # `begin` comes first
+            raise AssertionError
         outputs = chosen.subject.outputs(self._direction, call, result)
-        chosen.kept[name] = _Kept(outputs, _cloned(outputs))
-        if self._source is not None and not all(
-            map(bytes_equal, storages_of(self._source), storages_of(chosen.subject))
-        ):
-            self._mutated[name] = "the call changed an argument that it does not declare in mutates"
+        at_return = _cloned(outputs)
+        given = storages_of(self._source)
+        # Plain PyTorch may return an argument, whose contents change before the next block.
+        is_argument = {address(tensor) for tensor in derive.tensors(outputs)} & set(map(address, given))
+        chosen.kept[name] = _Kept(at_return if is_argument else outputs, at_return)
+        for storage, copied in zip(given, storages_of(chosen.subject), strict=True):
+            if not bytes_equal(storage, copied):
+                self._mutated[name] = "the call changed an argument that it does not declare in mutates"
+                storage.copy_(copied)
 
     def failed(self, name: RowName, error: Exception) -> None:
         """A call raised an exception."""
@@ -124,6 +134,8 @@ class SpotChecks:
     def faults(self) -> dict[RowName, str]:
         """What is wrong with a row, by row: the first fault of a kept call."""
         faults = dict(self._mutated)
+        for chosen in self._rounds:
+            faults |= {name: _CHANGED for name, kept in chosen.kept.items() if kept.changed()}
         started = seconds_now()
         allowed = _COMPARING * (started - self._started)
         # The last round in any case, in which a kernel that was right at first is idle, and then the others.
@@ -131,23 +143,24 @@ class SpotChecks:
             if number and seconds_now() - started > allowed:
                 break
             for name, kept in chosen.kept.items():
-                fault = "" if name in faults else self._fault(chosen.subject, kept)
+                fault = "" if name in faults else self._difference(chosen.subject, kept.at_return)
                 if fault:
-                    faults[name] = fault
+                    faults[name] = _CHANGED if _changes_later(kept) else fault
         return faults
-
-    def _fault(self, subject: Subject, kept: _Kept) -> str:
-        fault = "" if kept.changed() else self._difference(subject, kept.at_return)
-        deadline = seconds_now() + _LATE_S
-        while fault and not kept.changed() and seconds_now() < deadline:
-            _sleep(_LATE_S / 10)
-        return "the result changed after the call had returned" if kept.changed() else fault
 
     def _difference(self, subject: Subject, outputs: list[Any]) -> str:
         if self._direction in {"backward", "both"}:
             return gradients_fault(subject, outputs)
         # What the reference rejects has no expected result.
         return "" if subject.expected.refusal else results_fault(subject, outputs)
+
+
+def _changes_later(kept: _Kept) -> bool:
+    """Whether wrong outputs still change: the call left its work to a thread, which is not done yet."""
+    deadline = seconds_now() + _LATE_S
+    while not kept.changed() and seconds_now() < deadline:
+        _sleep(_LATE_S / 10)
+    return kept.changed()
 
 
 def _cloned(outputs: list[Any]) -> list[Any]:

@@ -6,8 +6,8 @@ import copy
 import random
 from typing import TYPE_CHECKING, Any
 
-from opwright.bencher.contents import bytes_equal
 from opwright.bencher.floor import PARTS, bytes_of, bytes_of_all, tensors_read
+from opwright.bencher.storages import bytes_equal
 from opwright.bencher.timer import Spread
 from opwright.report.format import format_seconds, three_figures
 from opwright.spec import derive

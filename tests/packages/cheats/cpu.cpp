@@ -6,15 +6,22 @@
 #include <map>
 #include <optional>
 #include <thread>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 using opwright::Tensor;
 
 namespace {
 
-// More calls than an operator is verified with, and fewer than it is timed with.
-constexpr int kHonestCalls = 12;
+// Counts the calls of each size.
+class Calls {
+  public:
+    // Whether this is one of the first calls: more than an operator is verified with, and fewer than it is timed with.
+    bool is_early(const Tensor& x) { return ++calls_[x.numel()] <= 12; }
+
+  private:
+    std::map<int64_t, int> calls_;
+};
 
 void compute(const Tensor& x, Tensor& result) {
     const float* from = x.const_data_ptr<float>();
@@ -52,26 +59,26 @@ Tensor cached_by_pointer(const Tensor& x) {
 }
 
 Tensor cached_by_fingerprint(const Tensor& x) {
-    static std::map<std::tuple<const void*, int64_t, float>, Tensor> known;
-    const float* from = x.const_data_ptr<float>();
-    const auto key = std::make_tuple(static_cast<const void*>(from), x.numel(), from[x.numel() / 2]);
+    static std::map<std::pair<int64_t, float>, Tensor> known;
+    const auto key = std::make_pair(x.numel(), x.const_data_ptr<float>()[x.numel() / 2]);
     const auto found = known.find(key);
     return found != known.end() ? found->second : known.emplace(key, honest(x)).first->second;
 }
 
 Tensor idle_later(const Tensor& x) {
-    static int calls = 0;
+    static Calls calls;
     Tensor result = empty_for(x);
-    if (++calls <= kHonestCalls) compute(x, result);
+    if (calls.is_early(x)) compute(x, result);
     return result;
 }
 
 Tensor one_call_late(const Tensor& x) {
-    static int calls = 0;
+    static Calls calls;
     static std::optional<std::pair<Tensor, Tensor>> owed;
     if (owed) compute(owed->first, owed->second);
+    owed.reset();
     Tensor result = empty_for(x);
-    if (++calls <= kHonestCalls) {
+    if (calls.is_early(x)) {
         compute(x, result);
     } else {
         owed = std::make_pair(x, result);
@@ -80,10 +87,10 @@ Tensor one_call_late(const Tensor& x) {
 }
 
 Tensor in_background(const Tensor& x) {
-    static int calls = 0;
+    static Calls calls;
     static Threads threads;
     Tensor result = empty_for(x);
-    if (++calls <= kHonestCalls) {
+    if (calls.is_early(x)) {
         compute(x, result);
     } else {
         threads.running.emplace_back([x, result]() mutable {
@@ -95,16 +102,16 @@ Tensor in_background(const Tensor& x) {
 }
 
 Tensor clears_its_argument(const Tensor& x) {
-    static int calls = 0;
+    static Calls calls;
     Tensor result = empty_for(x);
-    if (++calls > kHonestCalls) torch::stable::zero_(const_cast<Tensor&>(x));
+    if (!calls.is_early(x)) torch::stable::zero_(const_cast<Tensor&>(x));
     compute(x, result);
     return result;
 }
 
 Tensor raises_later(const Tensor& x) {
-    static int calls = 0;
-    OPWRIGHT_CHECK(++calls <= kHonestCalls, "enough for today");
+    static Calls calls;
+    OPWRIGHT_CHECK(calls.is_early(x), "enough for today");
     return honest(x);
 }
 

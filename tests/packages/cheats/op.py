@@ -32,7 +32,7 @@ def cached_by_pointer(x: Tensor) -> Tensor:
 
 @library.op(differentiable=())
 def cached_by_fingerprint(x: Tensor) -> Tensor:
-    """2 x + 1; the kernel remembers the result of each address with the same first and last element."""
+    """2 x + 1; the kernel remembers the result for each value of the middle element."""
     return 2 * x + 1
 
 
@@ -72,9 +72,9 @@ def remembered(x: Tensor) -> Tensor:
     return 2 * x + 1
 
 
-def _random(make: Make) -> Iterator[tuple[str, Tensor]]:
-    yield "small", make.randn(64)
-    yield "large", make.randn(ELEMENTS)
+def _random(make: Make) -> Iterator[tuple[str, tuple[Tensor]]]:
+    yield "small", (make.randn(64),)
+    yield "large", (make.randn(ELEMENTS),)
 
 
 for op in library.ops.values():
@@ -82,6 +82,6 @@ for op in library.ops.values():
 
 
 @remembered.sweep
-def _(make: Make) -> Iterator[tuple[str, Tensor]]:
+def _(make: Make) -> Iterator[tuple[str, tuple[Tensor]]]:
     # Without random numbers, all calls have the same contents, so that only the time shows what the kernel does.
-    yield "large", torch.arange(ELEMENTS)
+    yield "large", (torch.arange(ELEMENTS),)
