@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +27,8 @@ _MOST_SETS = 32
 # There are at least so many, so that a block has more than one short call; and two of sets that take much memory.
 _FEWEST_SETS = 4
 _LARGE_BYTES = 2**24
-# The elements that are moved at once, so that large tensors need no third copy.
-_AT_ONCE = 2**22
+# The elements that are moved at once, so that large tensors need no copy.
+_AT_ONCE = 2**20
 # The part of the time that new draws may take, where contents cannot be made from the ones that are there.
 _DRAWING = 0.1
 # An integer dtype for each size of an element.
@@ -86,10 +85,8 @@ class Contents:
         """Change the contents of every set."""
         for slot in self._slots:
             count = slot[0].numel()
-            _shift(slot, 0, count)
-            if self._mixes:
-                first = _entropy.randrange(count)
-                _shift(slot, first, _entropy.randint(first, count))
+            first = _entropy.randrange(count) if self._mixes else count
+            _shift(slot, first, _entropy.randint(first, count))
         if not self._mixes:
             self._draw_one()
 
@@ -178,13 +175,16 @@ def _exchange_constants(subject: Subject, others: Sequence[Subject]) -> str:
 
 
 def _shift(slot: Sequence[Tensor], first: int, end: int) -> None:
-    """Give each set the elements that the next one has from `first` to `end`."""
-    for start in range(first, end, _AT_ONCE):
-        parts = [flat[start : min(start + _AT_ONCE, end)] for flat in slot]
-        kept = parts[0].clone()
-        for part, following in itertools.pairwise(parts):
-            part.copy_(following)
-        parts[-1].copy_(kept)
+    """Give each set the elements of the next one, and from `first` to `end` those of the one after."""
+    count = slot[0].numel()
+    step = max(1, _AT_ONCE // len(slot))
+    for start in range(0, count, step):
+        parts = slot if count <= step else [flat[start : start + step] for flat in slot]
+        moved = torch.stack(list(parts)).roll(-1, 0)
+        window = moved[:, max(0, first - start) : max(0, end - start)]
+        window.copy_(window.roll(-1, 0))
+        for part, elements in zip(parts, moved.unbind(), strict=True):
+            part.copy_(elements)
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
