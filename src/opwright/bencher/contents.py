@@ -53,6 +53,7 @@ class Contents:
     Attributes:
         subjects: the sets.
         fixed: why the contents cannot change; empty if they can.
+        is_large: whether a set takes so much memory that there are two.
     """
 
     def __init__(self, subject: Subject, draws: Draws) -> None:
@@ -60,7 +61,10 @@ class Contents:
         self._draws = draws
         self._drawing_s = 0.0
         self._started = seconds_now()
-        count = _number_of_sets(subject)
+        size = sum(storage.nbytes for storage in storages_of(subject))
+        self.is_large = size > _LARGE_BYTES
+        fewest = 2 if self.is_large else _FEWEST_SETS
+        count = max(fewest, min(_MOST_SETS, _POOL_BYTES[subject.device] // max(1, size)))
         drawn = [draws.draw(_entropy.getrandbits(48)) for _ in range(count - 1)]
         others = [subject.twin(draw.arguments) for draw in drawn]
         if any(_layout(one.arguments) != _layout(subject.arguments) for one in others):
@@ -130,12 +134,6 @@ class Contents:
 def storages_of(subject: Subject) -> list[Tensor]:
     """The memory of all arguments and incoming gradients, as flat tensors; each once."""
     return storages([subject.arguments, subject.gradients.grads])
-
-
-def _number_of_sets(subject: Subject) -> int:
-    size = sum(storage.nbytes for storage in storages_of(subject))
-    fewest = 2 if size > _LARGE_BYTES else _FEWEST_SETS
-    return max(fewest, min(_MOST_SETS, _POOL_BYTES[subject.device] // max(1, size)))
 
 
 def _layout(arguments: dict[str, Any]) -> list[Any]:

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from opwright.bencher.result import Direction, RowName
     from opwright.bencher.subject import Subject
 
-# The rounds to look at besides the last one. Each holds the memory of a call of each row, until the rounds have ended.
+# The rounds to look at besides the last one, and those of large arguments: until the rounds have ended, each holds the
+# memory of a call of each row.
 _ROUNDS = 2
+_LARGE_ROUNDS = 1
 # The part of the rounds' time after which only the last round is compared: an oracle may take much longer than a call.
 _COMPARING = 0.25
 # How long a wrong result may take to become right, to tell late results from wrong ones.
@@ -80,15 +82,16 @@ class SpotChecks:
         self._direction = direction
         self._names = names
         self._rounds: list[_Round] = []
+        self._most_rounds = _LARGE_ROUNDS if contents.is_large else _ROUNDS
         self._mutated: dict[RowName, str] = {}
         self._source: Subject | None = None
         self._started = seconds_now()
 
     def wants(self, rounds: int) -> bool:
         """Whether to look at the next round: of all rounds, each is as likely."""
-        wanted = _entropy.random() * (rounds + 1) < _ROUNDS
-        if wanted and len(self._rounds) >= _ROUNDS:
-            self._rounds.pop(_entropy.randrange(_ROUNDS))
+        wanted = _entropy.random() * (rounds + 1) < self._most_rounds
+        if wanted and len(self._rounds) >= self._most_rounds:
+            self._rounds.pop(_entropy.randrange(self._most_rounds))
         return wanted
 
     def begin(self) -> int:

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from opwright.bencher.cells import cells_at
+from opwright.bencher.contents import Contents
+from opwright.bencher.spot_checks import SpotChecks
 from opwright.bencher.stopping import RoundsRule
 from tests.unit.bencher.conftest import draws_of
 
@@ -195,6 +197,21 @@ def test_gradients_of_timed_calls_are_compared(
     row = native_row(subject, Tripled.apply, direction)
     assert row.status == "wrong"
     assert row.reason.startswith("wrong when timed: the gradient of x: float32 (10, 10), at [0, 0]: ")
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, 2), (2**23, 1)])
+def test_few_rounds_are_held_at_once(make_subject: MakeSubject, count: int, most: int) -> None:
+    subject = make_subject(OP.replace("make.randn(10, 10)", f"make.randn({count})"))
+    checks = SpotChecks(Contents(subject, draws_of(subject)), "forward", ["native"])
+    looked_at = []
+    for rounds in range(50):
+        if checks.wants(rounds):
+            checks.begin()
+            looked_at.append(rounds)
+        assert len(checks._rounds) <= most
+    assert looked_at[:most] == list(range(most))
+    checks.begin()
+    assert len(checks._rounds) == most + 1
 
 
 def test_an_exception_in_a_timed_call_is_a_fault_of_its_row(subject: Subject) -> None:
