@@ -35,8 +35,9 @@ from torch.utils.benchmark import set_torch_threads
 
 import opwright
 from opwright.bencher.machine import machine_record
+from opwright.bencher.rows import Prepared
 from opwright.bencher.stopping import SpreadRule
-from opwright.bencher.timer import Prepared, Timing, measure
+from opwright.bencher.timer import Timing, measure
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "lltm_extension"

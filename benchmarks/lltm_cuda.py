@@ -32,8 +32,9 @@ from torch.profiler import ProfilerActivity, profile
 
 import opwright
 from opwright.bencher.machine import machine_record
+from opwright.bencher.rows import Prepared, Repeated
 from opwright.bencher.stopping import SpreadRule
-from opwright.bencher.timer import Prepared, Row, Timing, measure
+from opwright.bencher.timer import Timing, measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +53,7 @@ def call_on_gpu(on_cpu: SimpleNamespace, *size: int) -> Any:
     return on_cpu.Call(**{name: x.detach().cuda().requires_grad_(x.requires_grad) for name, x in tensors})
 
 
-def rows_of(call: Any, cells: dict[str, Any], direction: str) -> dict[str, Row]:
+def rows_of(call: Any, cells: dict[str, Any], direction: str) -> dict[str, Repeated]:
     """The rows of a direction, by the names of the implementations."""
 
     def without_gradients(cell: Any) -> Callable[[], object]:
@@ -68,7 +69,7 @@ def rows_of(call: Any, cells: dict[str, Any], direction: str) -> dict[str, Row]:
     return {name: Prepared(recorded(cell), call.gradients) for name, cell in cells.items()}
 
 
-def until_done(row: Row) -> Row:
+def until_done(row: Repeated) -> Repeated:
     """The same, followed by a wait for the GPU."""
     if isinstance(row, Prepared):
         return Prepared(_and_done(row.before), _and_done(row.call))

@@ -19,8 +19,9 @@ from opwright.errors import (
 
 if TYPE_CHECKING:
     from opwright.bencher.bench import bench
+    from opwright.bencher.rows import Prepared
     from opwright.bencher.stopping import SpreadRule
-    from opwright.bencher.timer import Prepared, Timing, measure
+    from opwright.bencher.timer import Timing, measure
     from opwright.builder.cmake import cmake_prefix_path
     from opwright.builder.library import build
     from opwright.bundle.ship import ship
@@ -73,7 +74,7 @@ _HOMES = {
     "Loaded": "opwright.loader.open",
     "Make": "opwright.spec.samples",
     "Op": "opwright.spec.op",
-    "Prepared": "opwright.bencher.timer",
+    "Prepared": "opwright.bencher.rows",
     "Sample": "opwright.spec.samples",
     "SpreadRule": "opwright.bencher.stopping",
     "Timing": "opwright.bencher.timer",

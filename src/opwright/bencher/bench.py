@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,9 +10,12 @@ import torch
 from torch.utils.benchmark import set_torch_threads
 
 from opwright.bencher.cells import cells_at
+from opwright.bencher.clocks import seconds_now
+from opwright.bencher.draws import Draws
 from opwright.bencher.implementations import implementations_of
 from opwright.bencher.machine import machine_record
 from opwright.bencher.notes import notes_of
+from opwright.bencher.replaced import check_replaced
 from opwright.bencher.result import DIRECTIONS, Cell, Direction, Report
 from opwright.bencher.stopping import RoundsRule, SpreadRule
 from opwright.bencher.subject import Subject
@@ -62,7 +65,8 @@ def bench(
 ) -> Report:
     """Time the operators of a library next to their references (eager and compiled) and their floors.
 
-    An implementation with wrong results or gradients is not timed. The rows of a cell are timed in turn in each round.
+    An implementation with wrong results or gradients is not timed. The rows of a cell are timed in turn in each round,
+    each call with contents of its own; some timed calls, chosen at random, are verified too.
 
     Args:
         library: the folder of an op.py, the file, or the library that it describes.
@@ -83,7 +87,8 @@ def bench(
         The report; `report.passed` is whether everything that was requested gave correct results.
 
     Raises:
-        SpecError: op.py does not describe a library, or an argument is not valid.
+        SpecError: op.py does not describe a library, or replaces functions that the bench relies on, or an argument is
+            not valid.
         ToolchainError: a GPU is requested and none is available, or a compiler is missing.
         OpwrightError: the library does not build or does not load.
 
@@ -91,7 +96,7 @@ def bench(
         report = opwright.bench("ops/mine", directions=["forward"])
         [cell.ratio("native").median for cell in report.cells]
     """
-    started = time.perf_counter()
+    started = seconds_now()
     described = library if isinstance(library, Library) else library_at(library)
     plan = _Plan(
         ops=_ops(described, ops),
@@ -106,7 +111,9 @@ def bench(
     )
     artefact = build_library(described, verbose=verbose) if described.sources else None
     open_library(described, built=artefact.path if artefact else None)
+    check_replaced(str(described.root))
     cells = tuple(_cells(plan, progress or _NullWatcher()))
+    check_replaced(str(described.root))
     left_out = [] if ops else [op for op in described.ops.values() if is_part_of_another(op)]
     return Report(
         namespace=described.namespace,
@@ -117,7 +124,7 @@ def bench(
         rule=str(plan.rule),
         cells=cells,
         notes=tuple(notes_of(described, plan.ops, left_out, cells, with_cuda=bool(artefact and artefact.plan.cuda))),
-        seconds=round(time.perf_counter() - started, 3),
+        seconds=round(seconds_now() - started, 3),
     )
 
 
@@ -146,9 +153,9 @@ class _Plan:
         """Whether to time the size with this label."""
         return not self.labels or any(part in label for part in self.labels)
 
-    def make(self, device: str) -> Make:
-        """The `Make` that creates the arguments on `device`."""
-        return Make(seed=self.seed, dtype=self.dtype, device=device)
+    def make(self, device: str, seed: int | None = None) -> Make:
+        """The `Make` that creates the arguments on `device`, with the seed of the bench or another one."""
+        return Make(seed=self.seed if seed is None else seed, dtype=self.dtype, device=device)
 
 
 def _cells(plan: _Plan, watcher: Watcher) -> Iterator[Cell]:
@@ -161,13 +168,13 @@ def _cells(plan: _Plan, watcher: Watcher) -> Iterator[Cell]:
     labels: dict[str, None] = {}
     for op, device, threads in plan.configurations():
         with set_torch_threads(threads):
-            for size in op.sizes(plan.make(device)):
+            for number, size in enumerate(op.sizes(plan.make(device))):
                 labels[size.label] = None
                 if plan.wants(size.label):
                     subject = Subject(op, size, device, plan.seed)
-                    yield from cells_at(
-                        subject, implementations_of(op, compiled=plan.compiled), plan.directions, plan.rule, watcher
-                    )
+                    draws = Draws(op, number, functools.partial(plan.make, device))
+                    found = implementations_of(op, compiled=plan.compiled)
+                    yield from cells_at(subject, draws, found, plan.directions, plan.rule, watcher)
                     watcher.end_size()
     if not any(map(plan.wants, labels)):
         requested = " or ".join(map(repr, plan.labels))

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 
+from opwright.bencher.contents import Contents
 from opwright.bencher.floor import bytes_of, floor_of
 from opwright.bencher.implementations import Verified
 from opwright.bencher.result import DIRECTIONS, Cell, Row
+from opwright.bencher.rows import Turns
+from opwright.bencher.spot_checks import SpotChecks
 from opwright.bencher.timer import measure
-from opwright.spec.difference import first_line
+from opwright.bencher.too_fast import too_fast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from opwright.bencher.draws import Draws
     from opwright.bencher.result import Direction, RowName
     from opwright.bencher.stopping import StoppingRule
     from opwright.bencher.subject import Implementation, Subject
-    from opwright.bencher.timer import Row as TimedRow
 
 
 class Watcher(Protocol):
@@ -42,6 +46,7 @@ class Watcher(Protocol):
 
 def cells_at(
     subject: Subject,
+    draws: Draws,
     implementations: dict[RowName, Implementation],
     requested: Collection[Direction],
     rule: StoppingRule,
@@ -49,12 +54,17 @@ def cells_at(
 ) -> Iterator[Cell]:
     """Verify the implementations of an operator, and time them in each direction that the operator has."""
     verified = Verified(subject, implementations)
-    for direction in _directions(subject):
-        if direction in requested:
-            watcher.begin(f"{subject.op.name}, {subject.label}: {direction}")
-            cell = _cell(subject, verified, direction, rule, watcher.round)
-            watcher.end(cell)
-            yield cell
+    directions = [direction for direction in _directions(subject) if direction in requested]
+    for direction in directions:
+        for name in implementations:
+            verified.refusal(name, direction)
+    # From now on, the subject's contents change.
+    timer = _CellTimer(verified, draws, rule, watcher.round)
+    for direction in directions:
+        watcher.begin(f"{subject.op.name}, {subject.label}: {direction}")
+        cell = timer.cell(direction)
+        watcher.end(cell)
+        yield cell
 
 
 def _directions(subject: Subject) -> tuple[Direction, ...]:
@@ -64,34 +74,63 @@ def _directions(subject: Subject) -> tuple[Direction, ...]:
     return DIRECTIONS
 
 
-def _cell(
-    subject: Subject, verified: Verified, direction: Direction, rule: StoppingRule, on_round: Callable[[], None]
-) -> Cell:
-    rows: dict[RowName, Row] = {}
-    timed: dict[RowName, TimedRow] = {}
-    for name, implementation in verified.implementations.items():
-        if refusal := verified.refusal(name, direction):
-            rows[name] = refusal
-        else:
-            timed[name] = subject.row(implementation, direction)
-    floor = ""
-    with torch.set_grad_enabled(direction != "forward"):
-        if timed:
-            floor, call = floor_of(subject, direction)
-            try:
-                call()
-                timed["floor"] = call
-            except Exception as error:
-                rows["floor"] = Row("floor", "raises", reason=first_line(error))
-        timings = measure(timed, rule=rule, device=subject.device, on_round=on_round)
-    rows |= {name: Row(name, "timed", timings[name]) for name in timed}
-    return Cell(
-        op=subject.op.qualified_name,
-        device=subject.device,
-        threads=torch.get_num_threads(),
-        size=subject.label,
-        direction=direction,
-        bytes=bytes_of(subject, direction) if timed else 0,
-        floor=floor,
-        rows=tuple(rows[name] for name in (*verified.implementations, "floor") if name in rows),
-    )
+class _CellTimer:
+    """Times the cells of one operator at one size."""
+
+    def __init__(self, verified: Verified, draws: Draws, rule: StoppingRule, on_round: Callable[[], None]) -> None:
+        self._verified = verified
+        self._subject = verified.subject
+        self._draws = draws
+        self._rule = rule
+        self._on_round = on_round
+
+    @functools.cached_property
+    def _contents(self) -> Contents:
+        return Contents(self._subject, self._draws)
+
+    def cell(self, direction: Direction) -> Cell:
+        """Time the implementations in one direction."""
+        subject, verified = self._subject, self._verified
+        refusals = {name: verified.refusal(name, direction) for name in verified.implementations}
+        rows = {name: refusal for name, refusal in refusals.items() if refusal}
+        names = [name for name in refusals if name not in rows]
+        floor = ""
+        if names:
+            with torch.set_grad_enabled(direction != "forward"):
+                floor, timed = self._timed(direction, names)
+            rows |= timed
+        return Cell(
+            op=subject.op.qualified_name,
+            device=subject.device,
+            threads=torch.get_num_threads(),
+            size=subject.label,
+            direction=direction,
+            bytes=bytes_of(subject, direction) if names else 0,
+            floor=floor,
+            rows=tuple(rows[name] for name in (*verified.implementations, "floor") if name in rows),
+            contents=self._contents.fixed if names else "",
+        )
+
+    def _timed(self, direction: Direction, names: list[RowName]) -> tuple[str, dict[RowName, Row]]:
+        """The description of the floor, and the rows that were timed, with it."""
+        contents = self._contents
+        calls: dict[RowName, Turns] = {}
+        for name in names:
+            implementation = self._verified.implementations[name]
+            calls[name] = Turns([one.row(implementation, direction) for one in contents.subjects], contents.renew)
+        floor = floor_of(contents, direction)
+        calls["floor"] = floor.row
+        checks = SpotChecks(contents, direction, names)
+        timings = measure(
+            calls, rule=self._rule, device=self._subject.device, on_round=self._on_round, inspector=checks
+        )
+        rows = {name: Row(name, "timed", timing) for name, timing in timings.items()}
+        rows |= {name: Row(name, "raises", reason=raised) for name, raised in checks.raised.items()}
+        for name, fault in checks.faults().items():
+            rows[name] = Row(name, "wrong", reason=f"wrong when timed: {fault}")
+        for name in names:
+            if (timing := rows[name].timing) and "floor" in timings:
+                reason = too_fast(self._subject, direction, floor, timing, timings["floor"])
+                if reason:
+                    rows[name] = Row(name, "too fast", reason=reason)
+        return floor.what, rows

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from opwright.bencher.rows import Turns
 from opwright.report.format import format_bytes
 
 if TYPE_CHECKING:
@@ -14,11 +16,13 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from opwright.bencher.contents import Contents
     from opwright.bencher.result import Direction
     from opwright.bencher.subject import Subject
     from opwright.spec.sweep import FloorDirection
 
-_PARTS: dict[Direction, tuple[FloorDirection, ...]] = {
+# What each direction consists of.
+PARTS: dict[Direction, tuple[FloorDirection, ...]] = {
     "forward": ("forward",),
     "recorded": ("forward",),
     "backward": ("backward",),
@@ -26,52 +30,102 @@ _PARTS: dict[Direction, tuple[FloorDirection, ...]] = {
 }
 
 
-def floor_of(subject: Subject, direction: Direction) -> tuple[str, Callable[[], Any]]:
-    """The description of the floor of a direction, and a call that runs it."""
-    parts = [_part(subject, part) for part in _PARTS[direction]]
-    words = " and ".join(dict.fromkeys(words for words, _ in parts))
-    calls = [call for _, call in parts]
-    if len(calls) == 1:
-        return words, calls[0]
+@dataclass(frozen=True)
+class FloorRow:
+    """The floor of a direction.
 
-    def both() -> None:
-        for call in calls:
-            call()
+    Attributes:
+        what: its description.
+        row: how to time it.
+        is_stated: whether its author stated all of it; otherwise some of it is a copy.
+    """
 
-    return words, both
+    what: str
+    row: Turns
+    is_stated: bool
+
+
+def floor_of(contents: Contents, direction: Direction) -> FloorRow:
+    """The floor of a direction; its calls take turns as those of the other rows do."""
+    subject = contents.subjects[0]
+    parts = [_part(contents, part) for part in PARTS[direction]]
+    words = " and ".join(dict.fromkeys(part.what for part in parts))
+    sources = [source for part in parts for source in part.sources]
+
+    def renew() -> None:
+        contents.renew()
+        for source in sources:
+            source.fill_(1)
+
+    calls = [_in_turn(each) for each in zip(*(part.calls for part in parts), strict=True)]
+    is_stated = all(part in subject.op.floors for part in PARTS[direction])
+    return FloorRow(words, Turns(calls, renew), is_stated)
 
 
 def bytes_of(subject: Subject, direction: Direction) -> int:
     """The number of bytes that a direction has to read and write."""
-    return sum(_bytes(subject, part) for part in _PARTS[direction])
+    return sum(_bytes(subject, part) for part in PARTS[direction])
 
 
-def _part(subject: Subject, part: FloorDirection) -> tuple[str, Callable[[], Any]]:
+@dataclass(frozen=True)
+class _Part:
+    """The floor of the forward or the backward: a call for each set of arguments, and what copies read."""
+
+    what: str
+    calls: Sequence[Callable[[], Any]]
+    sources: list[Tensor]
+
+
+def _part(contents: Contents, part: FloorDirection) -> _Part:
+    subject = contents.subjects[0]
     floor = subject.op.floors.get(part)
     if floor is None:
         count = _bytes(subject, part)
-        return f"a copy that moves {format_bytes(count)}", _copy(count, subject.device)
-    positional, keywords = subject.op.spread(subject.arguments)
-    return floor.what, functools.partial(floor.function, *positional, **keywords)
+        sources, copies = _copies(count, len(contents.subjects), subject.device)
+        return _Part(f"a copy that moves {format_bytes(count)}", copies, sources)
+    spread = [one.op.spread(one.arguments) for one in contents.subjects]
+    calls = [functools.partial(floor.function, *positional, **keywords) for positional, keywords in spread]
+    return _Part(floor.what, calls, [])
+
+
+def _in_turn(calls: Sequence[Callable[[], Any]]) -> Callable[[], Any]:
+    """One call that makes all of `calls`."""
+    if len(calls) == 1:
+        return calls[0]
+
+    def in_turn() -> None:
+        for call in calls:
+            call()
+
+    return in_turn
+
+
+def tensors_read(subject: Subject, part: FloorDirection) -> list[Tensor]:
+    """The tensors that a part reads."""
+    return subject.tensors_in if part == "forward" else [*subject.gradients.incoming, *subject.tensors_in]
+
+
+def bytes_of_all(tensors: Sequence[Tensor]) -> int:
+    """The bytes of all `tensors`; an expanded one has only those of its memory."""
+    return sum(min(tensor.nbytes, tensor.untyped_storage().nbytes()) for tensor in tensors)
 
 
 def _bytes(subject: Subject, part: FloorDirection) -> int:
     """The bytes of all tensors that are read or written, each counted once, without intermediate results."""
-    read: Sequence[Tensor]
-    written: Sequence[Tensor]
-    if part == "forward":
-        read, written = subject.tensors_in, subject.tensors_out
-    else:
-        given = subject.gradients
-        read, written = (*given.incoming, *subject.tensors_in), given.leaves
-    return sum(min(tensor.nbytes, tensor.untyped_storage().nbytes()) for tensor in (*read, *written))
+    written = subject.tensors_out if part == "forward" else subject.gradients.leaves
+    return bytes_of_all([*tensors_read(subject, part), *written])
 
 
-def _copy(count: int, device: str) -> Callable[[], Any]:
-    """A copy that reads half of `count` bytes and writes the other half; at small sizes it stays within the cache.
+def _copies(count: int, sets: int, device: str) -> tuple[list[Tensor], list[Callable[[], Any]]]:
+    """Copies that read half of `count` bytes and write the other half; at small sizes they stay within the cache.
 
-    It is timed in the same rounds as the other rows, and so with the memory bandwidth that they have.
+    They are timed in the same rounds as the other rows, and so with the memory bandwidth that these have. Each reads
+    other memory, as the calls of a row do, and all write to the same: a result's memory is used again when it is freed.
+
+    Returns:
+        What they read, which has to be written anew before a block, as arguments are; and the copies.
     """
     half = max(1, count // 2)
-    source, target = (torch.ones(half, dtype=torch.uint8, device=device) for _ in range(2))
-    return functools.partial(target.copy_, source)
+    target = torch.ones(half, dtype=torch.uint8, device=device)
+    sources = [torch.ones_like(target) for _ in range(sets)]
+    return sources, [functools.partial(target.copy_, source) for source in sources]

@@ -38,12 +38,13 @@ class Verified:
     """The implementations of one subject, each verified once before it is timed.
 
     Attributes:
+        subject: the subject.
         implementations: the implementations, by the names of their rows.
     """
 
     def __init__(self, subject: Subject, implementations: dict[RowName, Implementation]) -> None:
+        self.subject = subject
         self.implementations = implementations
-        self._subject = subject
         self._refusals: dict[tuple[RowName, bool], Row | None] = {}
 
     def refusal(self, name: RowName, direction: Direction) -> Row | None:
@@ -54,7 +55,7 @@ class Verified:
         return self._refusals[name, recorded]
 
     def _verify(self, name: RowName, *, recorded: bool) -> Row | None:
-        refused = self._subject.expected.refusal
+        refused = self.subject.expected.refusal
         if refused:
             reason = f"the reference rejects this size: {refused}"
             return Row(name, "raises" if name == "reference" else "skipped", reason=reason)
@@ -64,7 +65,7 @@ class Verified:
             return Row(name, "skipped", reason="the reference has no gradient to compare with")
         find_fault = verify.gradient_fault if recorded else verify.result_fault
         try:
-            fault = find_fault(self._subject, self.implementations[name])
+            fault = find_fault(self.subject, self.implementations[name])
         except Exception as error:
             excuse = _NO_FAULT.get(name, "")
             return Row(name, "skipped" if excuse else "raises", reason=excuse + first_line(error))

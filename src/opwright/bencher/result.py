@@ -14,7 +14,7 @@ Direction = Literal["forward", "recorded", "backward", "both"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 RowName = Literal["reference", "compiled", "native", "floor"]
 ROWS: tuple[RowName, ...] = get_args(RowName)
-Status = Literal["timed", "wrong", "raises", "skipped"]
+Status = Literal["timed", "wrong", "too fast", "raises", "skipped"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Row:
 
     Attributes:
         name: which one: the reference in eager mode, the reference compiled, the operator, or the floor.
-        status: the outcome; `wrong` and `raises` are faults.
+        status: the outcome; `wrong`, `too fast` and `raises` are faults.
         timing: its times; None if it was not timed.
         reason: why it was not timed: how its results differ, what it raised, or why it was skipped.
     """
@@ -35,8 +35,8 @@ class Row:
 
     @property
     def is_fault(self) -> bool:
-        """Whether it should have been timed and could not be."""
-        return self.status in {"wrong", "raises"}
+        """Whether it should have a time and has none."""
+        return self.status in {"wrong", "too fast", "raises"}
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class Cell:
         bytes: the number of bytes to read and write: arguments, results, gradients.
         floor: the description of the floor.
         rows: one for each implementation, and the floor.
+        contents: why all calls had the same contents; empty if each timed call had its own.
     """
 
     op: str
@@ -62,6 +63,7 @@ class Cell:
     bytes: int
     floor: str
     rows: tuple[Row, ...]
+    contents: str = ""
 
     @property
     def ended(self) -> str:
@@ -87,9 +89,13 @@ class Cell:
         if row.timing is None:
             return plain
         ratio = self.ratio(row.name)
+        processor = row.timing.processor
         return {
             **plain,
             "seconds": {**dataclasses.asdict(row.timing.spread), "times": row.timing.times},
+            "processor_seconds": None
+            if processor is None
+            else {**dataclasses.asdict(processor), "times": row.timing.processor_times},
             "calls": row.timing.calls,
             "rounds": len(row.timing.times),
             "ratio": None if ratio is None else dataclasses.asdict(ratio),

@@ -6,13 +6,13 @@ import copy
 import functools
 import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.bencher.timer import Prepared
+from opwright.bencher.rows import Prepared
 from opwright.errors import SpecError
 from opwright.spec import derive, expected
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opwright.bencher.result import Direction
-    from opwright.bencher.timer import Row as TimedRow
+    from opwright.bencher.rows import Repeated
     from opwright.spec import Op
+    from opwright.spec.difference import Goal
     from opwright.spec.expected import Expected
     from opwright.spec.sweep import Size
 
@@ -84,6 +85,25 @@ class Subject:
             msg = f"{size.label!r} of {op.qualified_name} lies outside its domain: {outside}. Time another call"
             raise SpecError(msg)
 
+    def twin(self, arguments: dict[str, Any], grads: Sequence[Tensor | None] | None = None) -> Subject:
+        """The same call with other `arguments` of the same layout.
+
+        Args:
+            arguments: the arguments, by name.
+            grads: the incoming gradients; random ones by default.
+        """
+        twin = copy.copy(self)
+        for name in ("expected", "gradients", "expected_gradients"):
+            twin.__dict__.pop(name, None)
+        twin.arguments = arguments
+        if grads is None:
+            grads = [None if grad is None else torch.randn_like(grad) for grad in self.gradients.grads]
+        recorded, leaves = _with_leaves(arguments, self.gradients.names)
+        twin.__dict__["gradients"] = Gradients(
+            recorded, self.gradients.names, leaves, tuple(grads), self.gradients.select
+        )
+        return twin
+
     @functools.cached_property
     def expected(self) -> Expected:
         """The correct results of the call."""
@@ -111,17 +131,7 @@ class Subject:
             for name in self.op.timed_gradients
             if any(map(derive.has_gradient, derive.tensors(self.arguments[name])))
         )
-        leaves: list[Tensor] = []
-
-        def leaf(tensor: Tensor) -> Tensor:
-            if not derive.has_gradient(tensor):
-                return tensor
-            leaves.append(tensor.detach().requires_grad_())
-            return leaves[-1]
-
-        arguments = dict(self.arguments)
-        for name in names:
-            arguments[name] = pytree.tree_map_only(Tensor, leaf, arguments[name])
+        arguments, leaves = _with_leaves(self.arguments, names)
         if not leaves:
             return Gradients(arguments, (), (), (), _selector(()))
         positional, keywords = self.op.spread(arguments)
@@ -133,24 +143,31 @@ class Subject:
             else None
             for one in pytree.tree_leaves(results)
         )
-        return Gradients(arguments, names, tuple(leaves), grads, _selector(results))
+        return Gradients(arguments, names, leaves, grads, _selector(results))
+
+    @functools.cached_property
+    def expected_gradients(self) -> list[tuple[str, Goal]]:
+        """For each leaf: the name of its argument, and its expected gradient."""
+        given = self.gradients
+        by_name = expected.expected_gradients(self.op, self.fresh, given.grads, given.names)
+        found = []
+        for name, goals in by_name.items():
+            pairs = zip(*map(pytree.tree_leaves, (self.arguments[name], goals)), strict=True)
+            found += [(name, goal) for leaf, goal in pairs if derive.has_gradient(leaf)]
+        return found
 
     def call(self, implementation: Implementation, arguments: dict[str, Any]) -> list[Any]:
         """Call an implementation; gives its results in order, then the arguments that the operator mutates."""
         positional, keywords = self.op.spread(arguments)
         return expected.call_results(self.op, implementation(*positional, **keywords), arguments)
 
-    def row(self, implementation: Implementation, direction: Direction) -> TimedRow:
+    def row(self, implementation: Implementation, direction: Direction) -> Repeated:
         """How to time an implementation in a direction."""
         if direction == "forward":
             if not self.op.mutates:
                 return self._bound(implementation, self.arguments)
-
-            def call_with(bound: Callable[[], Any]) -> Any:
-                return bound()
-
             # An argument that is mutated again and again would overflow, or become denormal.
-            return Prepared(lambda: self._bound(implementation, self.fresh()), call_with)
+            return Prepared(lambda: self._bound(implementation, self.fresh()), _call)
         call = self._bound(implementation, self.gradients.arguments)
         select, of = self.gradients.select, self.gradients.of
         if direction == "recorded":
@@ -159,9 +176,46 @@ class Subject:
             return Prepared(lambda: select(call()), of)
         return lambda: of(select(call()))
 
-    def _bound(self, implementation: Implementation, arguments: dict[str, Any]) -> Callable[[], Any]:
+    def outputs(self, direction: Direction, call: Callable[[], object], result: Any) -> list[Any]:
+        """What a timed call computed: gradients, or its results in order and then the arguments that it mutates.
+
+        Args:
+            direction: the direction.
+            call: the call, as a row makes it.
+            result: what it returned.
+        """
+        if direction in {"backward", "both"}:
+            return list(result)
+        detached = pytree.tree_map_only(Tensor, Tensor.detach, result)
+        if not self.op.mutates:
+            return expected.call_results(self.op, detached, {})
+        bound = cast("functools.partial[Any]", call).args[0]  # the state of a `Prepared` row
+        arguments = dict(zip(self.arguments, bound.args, strict=False)) | bound.keywords
+        return expected.call_results(self.op, detached, arguments)
+
+    def _bound(self, implementation: Implementation, arguments: dict[str, Any]) -> functools.partial[Any]:
         positional, keywords = self.op.spread(arguments)
         return functools.partial(implementation, *positional, **keywords)
+
+
+def _call(bound: Callable[[], object]) -> object:
+    return bound()
+
+
+def _with_leaves(arguments: dict[str, Any], names: Sequence[str]) -> tuple[dict[str, Any], tuple[Tensor, ...]]:
+    """The arguments, those of `names` as leaves of autograd that share their memory; and these leaves."""
+    leaves: list[Tensor] = []
+
+    def leaf(tensor: Tensor) -> Tensor:
+        if not derive.has_gradient(tensor):
+            return tensor
+        leaves.append(tensor.detach().requires_grad_())
+        return leaves[-1]
+
+    recorded = dict(arguments)
+    for name in names:
+        recorded[name] = pytree.tree_map_only(Tensor, leaf, arguments[name])
+    return recorded, tuple(leaves)
 
 
 def _selector(results: Any) -> Callable[[Any], Sequence[Tensor]]:

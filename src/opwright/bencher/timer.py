@@ -13,48 +13,21 @@ calls are timed in blocks that are long for the clock, the number of threads is 
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import gc
-import itertools
 import random
 import statistics
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-import torch
-
+from opwright.bencher.clocks import Clock, Elapsed, clock_of, seconds_now
+from opwright.bencher.rows import Block
 from opwright.bencher.stopping import SpreadRule, StoppingRule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-# The shortest block of calls: thousands of times the resolution of either clock, and the cost of reading it.
-_BLOCK_S = 200e-6
-# The most states that are prepared for one block: each may hold the memory of a call.
-_MOST_PREPARED = 256
-_MOST_CALLS = 2**20
-# The time of a shorter call depends on what ran before it (caches, clock rate): it is called once, untimed, before each
-# of its blocks, and takes part in the warm-up rounds.
-_SHORT_S = 20e-3
+    from opwright.bencher.rows import Call, Row
 
-
-@dataclass(frozen=True)
-class Prepared:
-    """A row whose calls each need a new state, which is made outside the measured time.
-
-    Attributes:
-        before: makes the state.
-        call: what is timed; it receives the state.
-    """
-
-    before: Callable[[], Any]
-    call: Callable[[Any], object]
-
-
-Row = Callable[[], object] | Prepared
 Name = TypeVar("Name", bound=str)
 
 
@@ -87,11 +60,13 @@ class Timing:
         times: the time of one call in each round, in seconds.
         calls: the number of calls that were timed as one block in each round.
         ended: why the rounds ended.
+        processor_times: the processor time of one call in each round, over all threads of the process, in seconds.
     """
 
     times: tuple[float, ...]
     calls: int
     ended: str
+    processor_times: tuple[float, ...] = ()
 
     @functools.cached_property
     def spread(self) -> Spread:
@@ -108,6 +83,18 @@ class Timing:
         """The first and the third quartile of the times, in seconds."""
         return self.spread.quartiles
 
+    @functools.cached_property
+    def processor(self) -> Spread | None:
+        """The median and the quartiles of the processor times, in seconds; None if they were not measured."""
+        return Spread.of(self.processor_times) if self.processor_times else None
+
+    @property
+    def processors(self) -> float | None:
+        """The number of processors that were busy: processor time by time, the median over the rounds."""
+        if not self.processor_times:
+            return None
+        return statistics.median(cpu / wall for cpu, wall in zip(self.processor_times, self.times, strict=True))
+
     def ratios(self, to: Timing) -> tuple[float, ...]:
         """The times divided by those of another row of the same measurement, round by round."""
         return tuple(mine / theirs for mine, theirs in zip(self.times, to.times, strict=True))
@@ -117,44 +104,26 @@ class Timing:
         return Spread.of(self.ratios(to))
 
 
-class Clock(Protocol):
-    """Times a block of calls."""
+class Inspector(Protocol[Name]):
+    """Looks at calls from within timed blocks of rows that are `Turns` over the same sets of arguments."""
 
-    def seconds(self, block: Callable[[], None]) -> float:
-        """The duration of `block`, in seconds."""
+    def wants(self, rounds: int) -> bool:
+        """Whether to look at the next round; `rounds` have passed."""
 
+    def begin(self) -> int:
+        """Change the contents of the sets for a round to look at; gives the set whose calls are kept."""
 
-class CpuClock:
-    """The system's monotonic clock."""
+    def order(self, names: Sequence[Name]) -> list[Name]:
+        """The rows in the order in which such a round times them."""
 
-    def seconds(self, block: Callable[[], None]) -> float:
-        """The duration of `block`, from its first call to the return of its last."""
-        started = time.perf_counter_ns()
-        block()
-        return (time.perf_counter_ns() - started) / 1e9
+    def keeps(self, name: Name) -> bool:
+        """Whether a call of this row is kept."""
 
+    def keep(self, name: Name, call: Call, result: object) -> None:
+        """Receive a call from within a block, and its result."""
 
-class CudaClock:
-    """Two CUDA events on the current stream.
-
-    The GPU is idle at the first one. Kernels that finish before Python launches the next one are therefore timed with
-    the gaps between them, as in a program that makes these calls.
-    """
-
-    def seconds(self, block: Callable[[], None]) -> float:
-        """The duration of `block` on the GPU, in seconds."""
-        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda.synchronize()
-        first.record()
-        block()
-        last.record()
-        last.synchronize()
-        return float(first.elapsed_time(last)) / 1e3
-
-
-def clock_of(device: str) -> Clock:
-    """The clock for `cpu` or `cuda`."""
-    return CudaClock() if device.startswith("cuda") else CpuClock()
+    def failed(self, name: Name, error: Exception) -> None:
+        """A call of this row raised an exception; the row is no longer timed."""
 
 
 def measure(
@@ -164,6 +133,7 @@ def measure(
     device: str = "cpu",
     warm_up: int = 3,
     on_round: Callable[[], None] = lambda: None,
+    inspector: Inspector[Name] | None = None,
 ) -> dict[Name, Timing]:
     """Time every row in each round, in a random order.
 
@@ -174,97 +144,87 @@ def measure(
         warm_up: the number of rounds that are not counted, after a first call of each row (in which compilers run).
             Rows whose calls take long are not part of them.
         on_round: called between the rounds, outside the measured time.
+        inspector: looks at some rounds, and at one more after the last, which is not counted.
 
     Returns:
         The timing of each row, with one time for each round.
     """
     stop = rule or SpreadRule()
     clock = clock_of(device)
-    blocks = {name: _Block.fitted(row, clock) for name, row in rows.items()}
-    order = list(blocks)
-    shuffle = random.Random(0).shuffle  # noqa: S311  an order, not a secret
+    runs = _Runs[Name](clock, inspector)
+    for name, row in rows.items():
+        runs.fit(name, row)
     for _ in range(warm_up):
-        for block in blocks.values():
+        for name, block in list(runs.blocks.items()):
             if block.is_short:
-                block.seconds(clock)
-    times: dict[Name, list[float]] = {name: [] for name in blocks}
-    started = time.perf_counter()
-    ended, next_look = "", 0.0
-    while order and not ended:
+                runs.elapsed(name)
+    shuffle = random.Random(0).shuffle  # noqa: S311  an order, not a secret
+    times: dict[Name, list[float]] = {name: [] for name in rows}
+    processor_times: dict[Name, list[float]] = {name: [] for name in rows}
+    started = seconds_now()
+    ended, rounds = "", 0
+    while runs.blocks and not ended:
+        order = list(runs.blocks)
         shuffle(order)
-        for name in order:
-            times[name].append(blocks[name].seconds(clock) / blocks[name].calls)
+        for name, elapsed in runs.round(order, inspected=inspector is not None and inspector.wants(rounds)).items():
+            times[name].append(elapsed.wall / runs.calls[name])
+            processor_times[name].append(elapsed.processor / runs.calls[name])
+        rounds += 1
         on_round()
-        # The rule sorts the times: after every one of many short rounds, that would take longer than the rounds.
-        rounds = len(times[order[0]])
-        if rounds >= next_look:
-            ended, next_look = stop.ended(times.values(), time.perf_counter() - started), 1.1 * rounds
-    return {name: Timing(tuple(times[name]), block.calls, ended) for name, block in blocks.items()}
+        if runs.blocks:
+            ended = stop.ended([times[name] for name in runs.blocks], seconds_now() - started)
+    if inspector is not None:
+        runs.round(list(runs.blocks), inspected=True)
+    return {
+        name: Timing(tuple(times[name]), runs.calls[name], ended, tuple(processor_times[name])) for name in runs.blocks
+    }
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Some calls of a row, timed together."""
+class _Runs(Generic[Name]):
+    """The blocks that are timed in each round; a row that raises an exception leaves them."""
 
-    row: Row
-    calls: int
-    is_short: bool
+    def __init__(self, clock: Clock, inspector: Inspector[Name] | None) -> None:
+        self.blocks: dict[Name, Block] = {}
+        self.calls: dict[Name, int] = {}
+        self._clock = clock
+        self._inspector = inspector
 
-    @classmethod
-    def fitted(cls, row: Row, clock: Clock) -> _Block:
-        """A block that is long enough for the clock."""
-        cls(row, 1, is_short=False).run(1)
-        most = _MOST_PREPARED if isinstance(row, Prepared) else _MOST_CALLS
-        calls = 1
-        while True:
-            block = cls(row, calls, is_short=False)
-            seconds = block.seconds(clock)
-            if seconds < _SHORT_S:
-                # The shortest of three: a disturbed one would seem long enough.
-                seconds = min(seconds, block.seconds(clock), block.seconds(clock))
-            if seconds >= _BLOCK_S or calls >= most:
-                return cls(row, calls, is_short=seconds / calls < _SHORT_S)
-            # At most ten times as many: the first blocks are the slowest.
-            calls = min(most, max(2 * calls, round(calls * min(10.0, 1.2 * _BLOCK_S / max(seconds, 1e-9)))))
+    def fit(self, name: Name, row: Row) -> None:
+        """Find how many calls of a row make a block."""
+        try:
+            self.blocks[name] = Block.fitted(row, self._clock)
+        except Exception as error:
+            self._failed(name, error)
+        else:
+            self.calls[name] = self.blocks[name].calls
 
-    def seconds(self, clock: Clock) -> float:
-        """The duration of all calls, in seconds."""
-        if self.is_short:
-            self.run(1)
-        block = self._ready(self.calls)
-        with _no_collection():
-            return clock.seconds(block)
+    def elapsed(self, name: Name, turn: int | None = None) -> Elapsed | None:
+        """The duration of a block, one call of which is kept if `turn` is given; None if it raised."""
+        block, inspector = self.blocks[name], self._inspector
+        try:
+            if turn is None or inspector is None:
+                return block.elapsed(self._clock)
+            return block.elapsed_with_one_kept(self._clock, turn, functools.partial(inspector.keep, name))
+        except Exception as error:
+            self._failed(name, error)
+            return None
 
-    def run(self, calls: int) -> None:
-        """Make some calls without timing them."""
-        self._ready(calls)()
+    def round(self, order: list[Name], *, inspected: bool) -> dict[Name, Elapsed]:
+        """The duration of each row's block."""
+        turn = None
+        if inspected and self._inspector is not None:
+            turn = self._inspector.begin()
+            order = self._inspector.order(order)
+        found: dict[Name, Elapsed] = {}
+        for name in order:
+            kept = turn is not None and self._inspector is not None and self._inspector.keeps(name)
+            elapsed = self.elapsed(name, turn if kept else None)
+            if elapsed is not None:
+                found[name] = elapsed
+        return found
 
-    def _ready(self, calls: int) -> Callable[[], None]:
-        row = self.row
-        if isinstance(row, Prepared):
-            call_with, states = row.call, [row.before() for _ in range(calls)]
-
-            def with_states() -> None:
-                for state in states:
-                    call_with(state)
-
-            return with_states
-        call = row
-
-        def bare() -> None:
-            for _ in itertools.repeat(None, calls):
-                call()
-
-        return bare
-
-
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Switch off Python's garbage collection within the block."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+    def _failed(self, name: Name, error: Exception) -> None:
+        if self._inspector is None:
+            raise error
+        self.blocks.pop(name, None)
+        self._inspector.failed(name, error)

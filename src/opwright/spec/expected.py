@@ -107,14 +107,16 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
         precise = own  # the shapes depend on the dtype, as those of x.view(torch.uint8) do
     in_float64 = precise is not own
 
+    given_now = fresh()  # a caller may rewrite its own arguments before the draws are needed
+
     def evaluate(change: Callable[[Any], Any]) -> list[Any]:
-        given = pytree.tree_map(change, fresh())
+        given = pytree.tree_map(change, given_now)
         if in_float64:
             return pytree.tree_leaves(call_results(op, *derive.oracle(op, given)))
         positional, keywords = op.spread(given)
         return pytree.tree_leaves(call_results(op, op.reference(*positional, **keywords), given))
 
-    nearby = Nearby(evaluate, arguments, in_float64=in_float64)
+    nearby = Nearby(evaluate, given_now, in_float64=in_float64)
     return Expected(own=tuple(_kept(own)), precise=tuple(_kept(precise)), nearby=nearby)
 
 
@@ -130,8 +132,10 @@ def expected_gradients(
         names: the arguments, which need not be declared differentiable.
     """
 
+    arguments = fresh()
+
     def of(convert: Callable[[Any], Any]) -> dict[str, Any]:
-        given, incoming = pytree.tree_map(convert, (fresh(), list(grads)))
+        given, incoming = pytree.tree_map(convert, (arguments, list(grads)))
         return derive.reference_gradients(op, given, incoming, names)
 
     own = of(lambda value: value)
@@ -139,7 +143,6 @@ def expected_gradients(
         precise = of(_in_float64)
     except Exception:  # noqa: BLE001  a reference without float64 support is compared in its own dtype
         precise = own
-    arguments = fresh()
     nearby = Nearby(
         lambda change: pytree.tree_leaves([of(change)[name] for name in names]),
         (arguments, grads),

@@ -102,7 +102,7 @@ class Nearby:
             if isinstance(value, float):
                 return value + scale * (_rounded(value, eps) - value)
             if not isinstance(value, Tensor) or not _moves(value) or (labels and _is_label(value)):
-                return value
+                return value.clone() if isinstance(value, Tensor) else value  # the oracle may write to it
             # Arguments that are the same tensor stay the same.
             key = (value.data_ptr(), value.dtype, value.shape, value.stride(), value.is_conj())
             if key not in moved or value.numel() == 0:

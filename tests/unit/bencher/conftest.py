@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from opwright.bencher.draws import Draws
 from opwright.bencher.subject import Subject
 from opwright.loader.open import open_library
 from opwright.spec import Make
 
 if TYPE_CHECKING:
     from tests.unit.conftest import Describe
+
+
+def draws_of(subject: Subject) -> Draws:
+    """Draws the arguments of the first size."""
+    return Draws(subject.op, 0, lambda seed: Make(seed=seed))
 
 
 class MakeSubject(Protocol):

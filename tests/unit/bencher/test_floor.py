@@ -1,10 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from opwright.bencher.contents import Contents
 from opwright.bencher.floor import bytes_of, floor_of
+from tests.unit.bencher.conftest import draws_of
 
 if TYPE_CHECKING:
     from tests.unit.bencher.conftest import MakeSubject
@@ -23,11 +25,11 @@ calls = []
 
 @added.floor("the bare sum")
 def _(x, y):
-    calls.append(("forward", x.requires_grad))
+    calls.append(("forward", x.data_ptr(), x.requires_grad))
 
 @added.floor("nothing at all", direction="backward")
 def _(x, y):
-    calls.append(("backward", x.requires_grad))
+    calls.append(("backward", x.data_ptr(), x.requires_grad))
 """
 
 
@@ -43,15 +45,19 @@ def test_bytes_are_those_of_arguments_results_and_gradients(make_subject: MakeSu
 
 def test_the_default_floor_is_a_copy_of_as_many_bytes(make_subject: MakeSubject) -> None:
     subject = make_subject(ADDED)
-    words, call = floor_of(subject, "forward")
-    assert words == "a copy that moves 8.20 KiB"
-    copied = call()
+    contents = Contents(subject, draws_of(subject))
+    floor = floor_of(contents, "forward")
+    assert (floor.what, floor.is_stated) == ("a copy that moves 8.20 KiB", False)
+    calls = [call for call in floor.row.sets if callable(call)]
+    assert len(calls) == len(contents.subjects)
+    copied: Any = calls[0]()
     assert (copied.dtype, copied.numel()) == (torch.uint8, bytes_of(subject, "forward") // 2)
-    assert floor_of(subject, "both")[0] == "a copy that moves 8.20 KiB and a copy that moves 12.1 KiB"
+    assert floor_of(contents, "both").what == "a copy that moves 8.20 KiB and a copy that moves 12.1 KiB"
 
 
-def test_a_floor_of_the_author_gets_the_arguments(make_subject: MakeSubject) -> None:
+def test_a_floor_of_the_author_gets_the_arguments_of_each_set(make_subject: MakeSubject) -> None:
     subject = make_subject(ADDED + FLOORS)
+    contents = Contents(subject, draws_of(subject))
     calls = subject.op.reference.__globals__["calls"]
     for direction, words in (
         ("forward", "the bare sum"),
@@ -59,8 +65,12 @@ def test_a_floor_of_the_author_gets_the_arguments(make_subject: MakeSubject) -> 
         ("backward", "nothing at all"),
         ("both", "the bare sum and nothing at all"),
     ):
-        description, call = floor_of(subject, direction)  # type: ignore[arg-type]
-        assert description == words
-        call()
-    parts = ["forward", "forward", "backward", "forward", "backward"]
-    assert calls == [(part, False) for part in parts]
+        floor = floor_of(contents, direction)  # type: ignore[arg-type]
+        assert (floor.what, floor.is_stated) == (words, True)
+        for call in floor.row.sets:
+            assert callable(call)
+            call()
+    x, *_ = (one.arguments["x"] for one in contents.subjects)
+    assert calls[0] == ("forward", x.data_ptr(), False)
+    parts = [["forward"], ["forward"], ["backward"], ["forward", "backward"]]
+    assert [part for part, *_ in calls] == [part for some in parts for part in some * len(contents.subjects)]

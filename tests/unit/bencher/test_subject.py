@@ -7,8 +7,9 @@ import torch
 from torch.utils import _pytree as pytree
 
 from opwright.bencher.result import DIRECTIONS, Direction
+from opwright.bencher.rows import Prepared
 from opwright.bencher.stopping import RoundsRule
-from opwright.bencher.timer import Prepared, measure
+from opwright.bencher.timer import measure
 from opwright.errors import SpecError
 from opwright.spec import derive
 

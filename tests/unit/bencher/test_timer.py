@@ -1,18 +1,20 @@
 from __future__ import annotations
 
+import functools
 import gc
 import statistics
-import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opwright.bencher.clocks import Elapsed
+from opwright.bencher.rows import Prepared, Turns
 from opwright.bencher.stopping import RoundsRule
-from opwright.bencher.timer import Prepared, Spread, Timing, clock_of, measure
+from opwright.bencher.timer import Spread, Timing, measure
 
 NUMBERS = st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=40)
 
@@ -74,10 +76,10 @@ class SimulatedClock:
     def wait(self, seconds: float) -> None:
         self.now += seconds
 
-    def seconds(self, block: Callable[[], None]) -> float:
+    def elapsed(self, block: Callable[[], None]) -> Elapsed:
         started = self.now
         block()
-        return self.now - started
+        return Elapsed(self.now - started, 2 * (self.now - started))
 
 
 @pytest.fixture
@@ -131,8 +133,117 @@ def test_no_rows_take_no_time() -> None:
     assert measure({}) == {}
 
 
-def test_the_cpu_is_timed_by_wall_clock_time() -> None:
-    assert clock_of("cpu").seconds(lambda: time.sleep(0.01)) >= 0.01
+def test_the_processor_time_is_measured_beside_the_wall_time(clock: SimulatedClock) -> None:
+    timing = measure({"row": lambda: clock.wait(1e-3)}, rule=RoundsRule(3))["row"]
+    assert timing.processor_times == pytest.approx((2e-3, 2e-3, 2e-3))
+    assert timing.processor == Spread.of(timing.processor_times)
+    assert timing.processors == pytest.approx(2)
+    assert Timing((1.0,), 1, "").processors is None
+
+
+def test_the_calls_of_a_block_take_turns_and_the_contents_change_before_each_block(clock: SimulatedClock) -> None:
+    blocks: list[list[int]] = [[]]
+
+    def call(number: int) -> None:
+        clock.wait(1e-6)
+        blocks[-1].append(number)
+
+    sets = [functools.partial(call, number) for number in range(5)]
+    timing = measure({"row": Turns(sets, lambda: blocks.append([]))}, rule=RoundsRule(8), warm_up=0)["row"]
+    assert timing.calls == 4
+    for block in blocks[-8:]:
+        # One call before the block, untimed, and four in it: none has the contents of another one.
+        assert sorted(block) == [0, 1, 2, 3, 4]
+    assert len({block[0] for block in blocks}) > 1
+
+
+def test_a_state_of_a_row_with_turns_is_used_once(clock: SimulatedClock) -> None:
+    made: list[tuple[int, int]] = []
+    used: Counter[tuple[int, int]] = Counter()
+
+    def before(number: int) -> tuple[int, int]:
+        made.append((number, len(made)))
+        return made[-1]
+
+    def call(state: tuple[int, int]) -> None:
+        clock.wait(1e-4)
+        used[state] += 1
+
+    sets = [Prepared(functools.partial(before, number), call) for number in range(3)]
+    measure({"row": Turns(sets, lambda: None)}, rule=RoundsRule(3))
+    assert sorted(used) == sorted(made)
+    assert set(used.values()) == {1}
+
+
+class EveryRound:
+    """Looks at every round, and keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[str, int, object]] = []
+        self.raised: dict[str, Exception] = {}
+        self.turn = 0
+
+    def wants(self, rounds: int) -> bool:
+        return rounds >= 0
+
+    def begin(self) -> int:
+        self.turn = (self.turn + 1) % 4
+        return self.turn
+
+    def order(self, names: Sequence[str]) -> list[str]:
+        return sorted(names)
+
+    def keeps(self, name: str) -> bool:
+        return name != "floor"
+
+    def keep(self, name: str, call: Callable[[], object], result: object) -> None:
+        assert callable(call)
+        self.kept.append((name, self.turn, result))
+
+    def failed(self, name: str, error: Exception) -> None:
+        self.raised[name] = error
+
+
+def test_a_kept_call_is_one_of_the_timed_ones_and_has_the_wanted_contents(clock: SimulatedClock) -> None:
+    made = Counter[int]()
+
+    def call(number: int) -> int:
+        clock.wait(1e-5)
+        made[number] += 1
+        return number
+
+    row = Turns([functools.partial(call, number) for number in range(4)], lambda: None)
+    inspector = EveryRound()
+    timings = measure({"row": row, "floor": row}, rule=RoundsRule(6), inspector=inspector)
+    # One round after the last is looked at and not counted.
+    assert [len(timing.times) for timing in timings.values()] == [6, 6]
+    assert len(inspector.kept) == 7
+    for name, turn, result in inspector.kept:
+        assert (name, result) == ("row", turn)
+    assert timings["row"].median == pytest.approx(1e-5)
+
+
+def test_a_row_that_raises_is_left_out_and_the_others_are_timed(clock: SimulatedClock) -> None:
+    calls: list[None] = []
+
+    def fails_late() -> None:
+        clock.wait(1e-3)
+        calls.append(None)
+        if len(calls) > 10:
+            msg = "tired"
+            raise ValueError(msg)
+
+    rows = {"late": fails_late, "at once": lambda: 1 / 0, "right": lambda: clock.wait(1e-3)}
+    inspector = EveryRound()
+    timings = measure(rows, rule=RoundsRule(20), inspector=inspector)
+    assert list(timings) == ["right"]
+    assert len(timings["right"].times) == 20
+    assert {name: repr(error) for name, error in inspector.raised.items()} == {
+        "late": "ValueError('tired')",
+        "at once": "ZeroDivisionError('division by zero')",
+    }
+    with pytest.raises(ZeroDivisionError):
+        measure({"at once": lambda: 1 / 0}, rule=RoundsRule(2))
 
 
 @pytest.mark.needs("cuda")
@@ -141,4 +252,3 @@ def test_the_gpu_is_timed_by_cuda_events() -> None:
     rows = {"few": lambda: few.add_(1), "many": lambda: many.add_(1)}
     timings = measure(rows, rule=RoundsRule(10), device="cuda")
     assert timings["many"].median > timings["few"].median > 0
-    assert clock_of("cuda:0").seconds(lambda: None) >= 0

@@ -98,6 +98,11 @@ def format_time(timing: Timing) -> str:
     return format_seconds(timing.median)
 
 
+def format_processors(timing: Timing) -> str:
+    """The processors that were busy, which is processor time by time: `1.9 cpu`; empty if that was not measured."""
+    return "" if timing.processors is None else f"{timing.processors:.1f} cpu"
+
+
 def format_ratio(cell: Cell, name: RowName) -> str:
     """The ratio of a row's time to the reference's: `0.412`; empty for the reference itself, and if there is none."""
     ratio = None if name == "reference" else cell.ratio(name)
@@ -106,7 +111,7 @@ def format_ratio(cell: Cell, name: RowName) -> str:
 
 def remarks(report: Report) -> dict[str, list[Remark]]:
     """The reasons and notes besides the times, by heading; only headings that have some."""
-    by_heading: dict[str, list[Remark]] = {"wrong": [], "raises": [], "skipped": []}
+    by_heading: dict[str, list[Remark]] = {"wrong": [], "too fast": [], "raises": [], "skipped": []}
     places: dict[tuple[str, str, str], list[str]] = {}
     for group in groups(report):
         for cell in group.cells:
@@ -133,12 +138,16 @@ def tally(report: Report) -> str:
     cells = len(report.cells)
     timed = f"{counts['timed']} rows timed in {cells} cell{'s' * (cells != 1)}"
     parts = [timed if counts["timed"] else "nothing timed"]
-    parts = [timed if counts["timed"] else "nothing timed"]
     parts += [f"{counts[status]} {words}" for status, words in _OTHER_STATUSES.items() if counts[status]]
     return ", ".join(parts)
 
 
-_OTHER_STATUSES: dict[Status, str] = {"wrong": "wrong", "raises": "raised", "skipped": "skipped"}
+_OTHER_STATUSES: dict[Status, str] = {
+    "wrong": "wrong",
+    "too fast": "too fast",
+    "raises": "raised",
+    "skipped": "skipped",
+}
 
 
 def verdict(report: Report) -> str:

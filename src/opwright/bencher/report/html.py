@@ -65,6 +65,7 @@ def page(report: Report) -> str:
         remarks=digest.remarks(report),
         row_of=digest.row_of,
         format_spread=digest.format_spread,
+        format_processors=digest.format_processors,
         format_ratio=digest.format_ratio,
         format_bytes=format_bytes,
         format_seconds=format_seconds,

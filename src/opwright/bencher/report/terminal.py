@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opwright.bencher.report.digest import (
+    format_processors,
     format_ratio,
     format_spread,
     format_time,
@@ -17,17 +18,22 @@ from opwright.bencher.report.digest import (
 from opwright.report.terminal import paragraph, print_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
 
     from opwright.bencher.report.digest import Group, Outcome
     from opwright.bencher.result import Cell, Report, RowName
+    from opwright.bencher.timer import Timing
     from opwright.report.terminal import Pieces
 
 _VERDICT_STYLES: dict[Outcome, str] = {"timed": "bold green", "failed": "bold red", "nothing ran": "bold yellow"}
-_FAULTS = {"wrong": "WRONG", "raises": "RAISES", "skipped": "skipped"}
+_FAULTS = {"wrong": "WRONG", "too fast": "TOO FAST", "raises": "RAISES", "skipped": "skipped"}
 _GAP = "  "
+_LEGEND = (
+    "median time of a call, ± half the interquartile range; processor time by time, the number of busy processors; "
+    "ratio to the reference's time"
+)
 
 
 def show(report: Report, console: Console) -> None:
@@ -45,7 +51,7 @@ def _report(report: Report, width: int | None) -> Iterator[Pieces]:
         yield [(group.title, "bold")]
         yield from _table(group, width)
     if report.timed:
-        yield [("median time of a call, ± half the interquartile range; then its ratio to the reference's time", "dim")]
+        yield [(_LEGEND, "dim")]
     for heading, found in remarks(report).items():
         yield []
         yield [(heading, "bold")]
@@ -56,10 +62,10 @@ def _report(report: Report, width: int | None) -> Iterator[Pieces]:
 
 
 def _table(group: Group, width: int | None) -> Iterator[Pieces]:
-    """A line for each size and direction; without spreads if the table would be too wide."""
-    for spreads in (True, False):
+    """A line for each size and direction; without spreads, and without processors, if it would be too wide."""
+    for details in ((format_spread, format_processors), (format_processors,), ()):
         columns = [_sizes(group), ["direction", *(cell.direction for cell in group.cells)]]
-        columns += [_column(group, name, spreads=spreads) for name in group.rows]
+        columns += [_column(group, name, details) for name in group.rows]
         if width is None or sum(len(column[0]) for column in map(_padded, columns)) + len(_GAP) * len(columns) <= width:
             break
     for number, line in enumerate(zip(*map(_padded, columns), strict=True)):
@@ -72,21 +78,21 @@ def _sizes(group: Group) -> list[str]:
     return ["size", *(cell.size if cell.size != last else "" for cell, last in zip(group.cells, before, strict=False))]
 
 
-def _column(group: Group, name: RowName, *, spreads: bool) -> list[str]:
-    """The heading of a row, and below it its time, its spread and its ratio to the reference's time."""
-    figures = [_figures(cell, name, spreads=spreads) for cell in group.cells]
+def _column(group: Group, name: RowName, details: Sequence[Callable[[Timing], str]]) -> list[str]:
+    """The heading of a row, and below it its figures."""
+    figures = [_figures(cell, name, details) for cell in group.cells]
     widths = [max(map(len, column)) for column in zip(*filter(None, figures), strict=True)]
     lines = [" ".join(f"{text:>{width}}" for text, width in zip(line, widths, strict=False)) for line in figures]
     return [name, *(line or _word(cell, name) for line, cell in zip(lines, group.cells, strict=True))]
 
 
-def _figures(cell: Cell, name: RowName, *, spreads: bool) -> list[str]:
-    """The time of a row, its spread and its ratio to the reference's time; empty if it was not timed."""
+def _figures(cell: Cell, name: RowName, details: Sequence[Callable[[Timing], str]]) -> list[str]:
+    """The time of a row, its details and its ratio to the reference's time; empty if it was not timed."""
     timing = cell.timing(name)
     if timing is None:
         return []
-    spread = [format_spread(timing)] if spreads else []
-    return [format_time(timing), *spread, *([format_ratio(cell, name)] if name != "reference" else [])]
+    found = [detail(timing) for detail in details]
+    return [format_time(timing), *found, *([format_ratio(cell, name)] if name != "reference" else [])]
 
 
 def _word(cell: Cell, name: RowName) -> str:
@@ -101,4 +107,4 @@ def _padded(column: Sequence[str]) -> list[str]:
 
 
 def _style(text: str, *, heading: bool) -> str:
-    return "dim" if heading else "bold red" if text.split()[:1] in (["WRONG"], ["RAISES"]) else ""
+    return "dim" if heading else "bold red" if text.split()[:1] in (["WRONG"], ["TOO"], ["RAISES"]) else ""

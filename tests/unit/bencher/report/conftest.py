@@ -26,7 +26,8 @@ MACHINE = MachineRecord(
 
 
 def timing(microseconds: float) -> Timing:
-    return Timing(tuple(1e-6 * microseconds * factor for factor in (0.8, 1.0, 1.0, 1.2)), 5, "4 rounds")
+    times = tuple(1e-6 * microseconds * factor for factor in (0.8, 1.0, 1.0, 1.2))
+    return Timing(times, 5, "4 rounds", tuple(1.9 * time for time in times))
 
 
 def cell(size: str, direction: Direction, scale: float, *, op: str = "mine::scale") -> Cell:

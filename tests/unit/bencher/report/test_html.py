@@ -103,11 +103,11 @@ def test_the_same_report_gives_the_same_plot(report: Report) -> None:
 def test_the_table_has_every_figure(text: str) -> None:
     outline = Outline(text)
     scale, bent = outline.texts["table"]
-    for words in ("16 x 32", "1024 x 1024", "10.0 µs", "9.00 ms", "0.250", "±5 %", "4.00 KiB"):
+    for words in ("16 x 32", "1024 x 1024", "10.0 µs", "9.00 ms", "0.250", "±5 %", "1.9 cpu", "4.00 KiB"):
         assert words in scale
     assert "wrong" in bent
     assert "skipped" in bent
-    assert 'title="quartiles 9.50 µs and 10.5 µs, 4 rounds of 5 calls"' in text
+    assert 'title="quartiles 9.50 µs and 10.5 µs, 4 rounds of 5 calls; processor time 19.0 µs"' in text
 
 
 def test_the_header_shows_the_machine_and_the_options(text: str) -> None:

@@ -1,0 +1,174 @@
+"""Looks at timed calls chosen at random: whether their results are right, and stay so."""
+
+from __future__ import annotations
+
+import copy
+import random
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from opwright.bencher.clocks import seconds_now
+from opwright.bencher.contents import storages_of
+from opwright.bencher.storages import address, bytes_equal
+from opwright.bencher.verify import gradients_fault, results_fault
+from opwright.spec import derive
+from opwright.spec.difference import first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from opwright.bencher.contents import Contents
+    from opwright.bencher.result import Direction, RowName
+    from opwright.bencher.subject import Subject
+
+# The rounds to look at besides the last one, and those of large arguments: until the rounds have ended, each holds the
+# memory of a call of each row.
+_ROUNDS = 2
+_LARGE_ROUNDS = 1
+# The part of the rounds' time after which only the last round is compared: an oracle may take much longer than a call.
+_COMPARING = 0.25
+# How long a wrong result may take to become right, to tell late results from wrong ones.
+_LATE_S = 0.2
+
+_CHANGED = "the result changed after the call had returned"
+
+_entropy = random.SystemRandom()
+# Taken before a library is opened, which could replace it.
+_sleep = time.sleep
+
+
+@dataclass
+class _Kept:
+    """The outputs of a kept call, and a copy of them from when the call returned."""
+
+    outputs: list[Any]
+    at_return: list[Any]
+
+    def changed(self) -> bool:
+        """Whether the outputs are no longer what they were when the call returned."""
+        pairs = zip(derive.tensors(self.outputs), derive.tensors(self.at_return), strict=True)
+        return not all(bytes_equal(*pair) for pair in pairs)
+
+
+@dataclass
+class _Round:
+    """A round that is looked at: the arguments of its kept calls, and these calls by row."""
+
+    subject: Subject
+    kept: dict[RowName, _Kept] = field(default_factory=dict)
+
+
+class SpotChecks:
+    """Keeps some calls from within timed blocks, and compares them with what is expected for their contents.
+
+    In rounds chosen at random, and in one after the last, each row's call with one of the sets of arguments is kept,
+    at a random place of its block.
+
+    Args:
+        contents: the sets of arguments that the rows share.
+        direction: what is timed.
+        names: the rows to look at.
+
+    Attributes:
+        raised: what a call of a row raised, by row.
+    """
+
+    def __init__(self, contents: Contents, direction: Direction, names: Sequence[RowName]) -> None:
+        self.raised: dict[RowName, str] = {}
+        self._contents = contents
+        self._direction = direction
+        self._names = names
+        self._rounds: list[_Round] = []
+        self._most_rounds = _LARGE_ROUNDS if contents.is_large else _ROUNDS
+        self._mutated: dict[RowName, str] = {}
+        self._source: Subject | None = None
+        self._started = seconds_now()
+
+    def wants(self, rounds: int) -> bool:
+        """Whether to look at the next round: of all rounds, each is as likely."""
+        wanted = _entropy.random() * (rounds + 1) < self._most_rounds
+        if wanted and len(self._rounds) >= self._most_rounds:
+            self._rounds.pop(_entropy.randrange(self._most_rounds))
+        return wanted
+
+    def begin(self) -> int:
+        """Change the contents of the sets, and keep a copy of one; gives its number."""
+        self._contents.restore()
+        self._contents.renew()
+        turn = _entropy.randrange(len(self._contents.subjects))
+        self._source = self._contents.subjects[turn]
+        self._rounds.append(
+            _Round(self._source.twin(self._source.fresh(), copy.deepcopy(self._source.gradients.grads)))
+        )
+        return turn
+
+    def order(self, names: Sequence[RowName]) -> list[RowName]:
+        """The operator first: memory that the reference freed must not hold the results that it has to compute."""
+        first: tuple[RowName, ...] = ("native", "compiled", "reference")
+        return sorted(names, key=lambda name: first.index(name) if name in first else len(first))
+
+    def keeps(self, name: RowName) -> bool:
+        """Whether a call of this row is kept: the floor has no results."""
+        return name in self._names
+
+    def keep(self, name: RowName, call: Callable[[], object], result: object) -> None:
+        """Keep the outputs of a call, and what they are now."""
+        chosen = self._rounds[-1]
+        if self._source is None:  # `begin` comes first
+            raise AssertionError
+        outputs = chosen.subject.outputs(self._direction, call, result)
+        at_return = _cloned(outputs)
+        given = storages_of(self._source)
+        # Plain PyTorch may return an argument, whose contents change before the next block.
+        is_argument = {address(tensor) for tensor in derive.tensors(outputs)} & set(map(address, given))
+        chosen.kept[name] = _Kept(at_return if is_argument else outputs, at_return)
+        for storage, copied in zip(given, storages_of(chosen.subject), strict=True):
+            if not bytes_equal(storage, copied):
+                self._mutated[name] = "the call changed an argument that it does not declare in mutates"
+                storage.copy_(copied)
+
+    def failed(self, name: RowName, error: Exception) -> None:
+        """A call raised an exception."""
+        self.raised[name] = first_line(error)
+
+    def faults(self) -> dict[RowName, str]:
+        """What is wrong with a row, by row: the first fault of a kept call."""
+        faults = dict(self._mutated)
+        for chosen in self._rounds:
+            faults |= {name: _CHANGED for name, kept in chosen.kept.items() if kept.changed()}
+        started = seconds_now()
+        allowed = _COMPARING * (started - self._started)
+        # The last round in any case, in which a kernel that was right at first is idle, and then the others.
+        for number, chosen in enumerate(reversed(self._rounds)):
+            if number and seconds_now() - started > allowed:
+                break
+            for name, kept in chosen.kept.items():
+                fault = "" if name in faults else self._difference(chosen.subject, kept.at_return)
+                if fault:
+                    faults[name] = _CHANGED if _changes_later(kept) else fault
+        return faults
+
+    def _difference(self, subject: Subject, outputs: list[Any]) -> str:
+        if self._direction in {"backward", "both"}:
+            return gradients_fault(subject, outputs)
+        # What the reference rejects has no expected result.
+        return "" if subject.expected.refusal else results_fault(subject, outputs)
+
+
+def _changes_later(kept: _Kept) -> bool:
+    """Whether wrong outputs still change: the call left its work to a thread, which is not done yet."""
+    deadline = seconds_now() + _LATE_S
+    while not kept.changed() and seconds_now() < deadline:
+        _sleep(_LATE_S / 10)
+    return kept.changed()
+
+
+def _cloned(outputs: list[Any]) -> list[Any]:
+    return [_cloned(list(one)) if isinstance(one, (list, tuple)) else _clone(one) for one in outputs]
+
+
+def _clone(output: Any) -> Any:
+    return output.detach().clone() if isinstance(output, Tensor) else output
