@@ -17,7 +17,7 @@ from opwright.builder.plan import plan_library
 from opwright.checker import sanitize as sanitizers
 from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
-from opwright.checker.processes import run_job
+from opwright.checker.lane import run_lane
 from opwright.checker.runtime_table import LANES, RUNTIME_NAMES, runtime_row
 from opwright.checker.verdict import Cell, Failure, Report
 from opwright.checker.watcher import NullWatcher, Watcher
@@ -36,7 +36,12 @@ if TYPE_CHECKING:
 
 # The modules that the processes of the cells import. Not Inductor: it starts threads, which do not survive a fork.
 PRELOADED = (
-    *("opwright.checker.worker", "torch.testing._internal.optests", "torch._dynamo"),
+    *(
+        "opwright.checker.judge_process",
+        "opwright.checker.first_calls_worker",
+        "torch.testing._internal.optests",
+        "torch._dynamo",
+    ),
     *(f"opwright.checker.runtimes.{name.replace('-', '_')}" for name in RUNTIME_NAMES),
 )
 
@@ -191,7 +196,7 @@ def _run(
                 work=str(folder),
                 step_limit_s=max(runtime_row(runtime).step_limit_s for _, runtime, _ in listed),
             )
-            futures.append(pool.submit(run_job, job, "job", environment, watcher, python))
+            futures.append(pool.submit(run_lane, job, environment, watcher, python))
         for future in futures:
             done += future.result()
     order = {(f"{library.namespace}::{op}", runtime, device): at for at, (op, runtime, device) in enumerate(cells)}

@@ -40,7 +40,7 @@ _KINDS = {
 _BAD = (Family.BAD_RANK, Family.BAD_DEVICE)
 
 
-def judge(op: Op, case: Case, wanted: Expected, results: list[Any]) -> Failure | None:
+def fault_of(op: Op, case: Case, wanted: Expected, results: list[Any]) -> Failure | None:
     """The fault in the `results` of calling `op` with `case`; None if they are as `wanted`."""
     if wanted.refusal:
         return Failure(

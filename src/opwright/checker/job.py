@@ -41,6 +41,10 @@ class Job:
         skip: for each cell, by its index, the steps that ended a process.
         skip_groups: likewise, the groups of steps of which several ended a process.
         step_limit_s: a step that takes longer is a hang, and ends the process.
+        python: the first words of a command line that runs a module.
+        environment: variables of the process, in addition to those of its parent.
+        socket: the file through which the process talks to its judge.
+        key: what signs their messages.
     """
 
     namespace: str
@@ -52,6 +56,10 @@ class Job:
     skip: dict[str, list[str]] = field(default_factory=dict)
     skip_groups: dict[str, list[str]] = field(default_factory=dict)
     step_limit_s: float = 300.0
+    python: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+    socket: str = ""
+    key: str = ""
 
     def write(self, path: Path) -> None:
         """Write the job to a file."""

@@ -1,4 +1,4 @@
-"""Runs cells in separate processes, and starts another process after a crash."""
+"""Runs cells in separate processes, judges what they send, and starts another process after a crash."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opwright.checker.channel import ForgedMessageError
+from opwright.checker.first_calls import check_first_calls
 from opwright.checker.kinds import Kind
-from opwright.checker.recorder import read
 from opwright.checker.sanitize import report_in
+from opwright.checker.served_process import LONGEST_S, ending, served_process
 from opwright.checker.verdict import Cell, Failure
+from opwright.checker.verdicts import Verdicts
 from opwright.errors import LoadError
 from opwright.toolchain.fork_server import PLAIN
-from opwright.toolchain.run import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from opwright.checker.first_calls import Faults
     from opwright.checker.job import Job
     from opwright.checker.watcher import Watcher
+    from opwright.toolchain.run import Completed
 
 # After this many crashes in a group of cases, which vary the same thing in the same argument, the others of the group
 # are not tried: other groups may show other faults.
@@ -30,8 +34,6 @@ _MOST_IN_A_GROUP = 2
 _MOST_CRASHES = 6
 # and so is one with this many in all.
 _MOST_PROCESSES = 40
-# The process itself ends when a step takes too long. This is for processes that it leaves behind.
-_LONGEST_S = 3600.0
 # What its watchdog (faulthandler) prints in that case.
 _TOO_LONG = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
@@ -47,8 +49,15 @@ class _Progress:
         groups: the group of each of them; empty if it has none.
         hangs: how many of them did not end.
         step: the event of the step that runs.
+        verdicts: the verdicts on results.
+        count: how many cells the job has.
+        first_calls: the faults of first calls, which belong to eager mode, by operator and device.
     """
 
+    verdicts: Verdicts
+
+    count: int
+    first_calls: Faults = field(default_factory=dict)
     cells: list[Cell] = field(default_factory=list)
     crashes: list[Failure] = field(default_factory=list)
     skip: list[str] = field(default_factory=list)
@@ -83,47 +92,85 @@ def run_job(
     Raises:
         LoadError: the library could not be opened in the process.
     """
-    progress = _Progress()
+    verdicts = Verdicts(job)
+    progress = _Progress(verdicts, len(job.cells), check_first_calls(job, verdicts, environment, python))
     while len(progress.cells) < len(job.cells):
         cells = job.cells[len(progress.cells) :]
         rest = replace(job, cells=cells, skip={"0": progress.skip}, skip_groups={"0": progress.skip_groups})
-        completed, output, timed_out = _run_once(rest, name, environment, watcher, progress, python)
-        if len(progress.cells) == len(job.cells):
-            break
-        _after_death(job, completed, output, watcher, progress, timed_out=timed_out)
+        run_once = _Process(rest, name, watcher, progress)
+        completed = run_once.run(environment, python)
+        if run_once.forged:
+            _take(_failed(job, progress, run_once.forged), watcher, progress)
+        elif run_once.last is not None:
+            _take(_with_exit(run_once.last, completed), watcher, progress)
+        elif len(progress.cells) < len(job.cells):
+            _after_death(job, completed, run_once.printed, watcher, progress)
     return progress.cells
 
 
-def _run_once(
-    job: Job, name: str, environment: Mapping[str, str], watcher: Watcher, progress: _Progress, python: Sequence[str]
-) -> tuple[int, str, bool]:
-    file = Path(job.work) / f"{name}.json"
-    job.write(file)
-    printed: list[str] = []
-    progress.step = {}
+class _Process:
+    """One process that runs cells, and the messages that it sends.
 
-    def follow(line: str) -> None:
-        event = read(line)
-        if event is None:
-            printed.append(line)
-            return
+    Args:
+        job: the cells that are left.
+        name: a name for its file.
+        watcher: receives its progress.
+        progress: the progress so far.
+
+    Attributes:
+        last: the last cell of the job, which is done when the process has ended.
+        forged: why its messages cannot be trusted; empty if they can.
+        printed: what it has printed since the cell began.
+    """
+
+    def __init__(self, job: Job, name: str, watcher: Watcher, progress: _Progress) -> None:
+        self._job = job
+        self._file = Path(job.work) / f"{name}.json"
+        self._watcher = watcher
+        self._progress = progress
+        self.last: Cell | None = None
+        self.forged = ""
+        self.printed: list[str] = []
+
+    def run(self, environment: Mapping[str, str], python: Sequence[str]) -> Completed:
+        """Run the process to its end.
+
+        Raises:
+            LoadError: the library could not be opened in the process.
+        """
+        self._progress.step = {}
+        with served_process(self._job, self._file, "opwright.checker.worker", environment, python) as process:
+            self.printed = process.printed
+            try:
+                while (message := process.channel.receive()) is not None:
+                    if "ask" in message:
+                        if (answer := self._progress.verdicts.answer(message)) is not None:
+                            process.channel.send(answer)
+                    else:
+                        self._follow(message)
+            except ForgedMessageError as error:
+                self.forged = str(error)
+        return process.completed
+
+    def _follow(self, event: dict[str, Any]) -> None:
         kind = event["event"]
         if kind == "begin":
-            printed.clear()
-            progress.step = event
-            if not progress.crashes:  # otherwise it has begun already
-                watcher.begin(event["op"], event["runtime"], event["device"])
+            self.printed.clear()
+            self._progress.step = event
+            self._progress.verdicts.begin()
+            if not self._progress.crashes:  # otherwise it has begun already
+                self._watcher.begin(event["op"], event["runtime"], event["device"])
         elif kind == "step":
-            progress.step = event
-            watcher.case(event["step"])
+            self._progress.step = event
+            self._watcher.case(event["step"])
         elif kind == "unopened":
             raise LoadError(event["message"])
         else:
-            _take(Cell.from_json(event["cell"]), watcher, progress)
-
-    command = [*python, "opwright.checker.worker", str(file)]
-    completed = run(command, env=environment, on_line=follow, check=False, timeout_s=_LONGEST_S)
-    return completed.exit_code, "\n".join(printed), completed.timed_out
+            cell = self._progress.verdicts.verdict(Cell.from_json(event["cell"]))
+            if len(self._progress.cells) + 1 < self._progress.count:
+                _take(cell, self._watcher, self._progress)
+            else:
+                self.last = cell
 
 
 def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
@@ -132,19 +179,43 @@ def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
         known = {failure.kind for failure in progress.crashes}
         others = tuple(failure for failure in cell.failures if failure.kind not in known)
         cell = replace(cell, status="failed", failures=(*progress.crashes, *others))
+    if cell.runtime == "eager":
+        cell = _with(cell, progress.first_calls.get((cell.op, cell.device), ()))
     progress.cells.append(cell)
     progress.crashes, progress.skip, progress.groups, progress.hangs, progress.step = [], [], [], 0, {}
     watcher.end(cell)
 
 
-def _after_death(
-    job: Job, exit_code: int, output: str, watcher: Watcher, progress: _Progress, *, timed_out: bool
-) -> None:
+def _failed(job: Job, progress: _Progress, forged: str) -> Cell:
+    """The cell that runs, whose process has sent what it did not write."""
+    op, runtime, device = job.cells[len(progress.cells)]
+    step = progress.step
+    failure = Failure(Kind.CHANNEL, step.get("step", ""), step.get("repro", ""), forged, "the messages of the check")
+    return Cell(f"{job.namespace}::{op}", runtime, device, "failed", failures=(failure,))
+
+
+def _with_exit(cell: Cell, completed: Completed) -> Cell:
+    """`cell`, the last one of its process, with the fault that the end of the process shows."""
+    if completed.exit_code == 0 or cell.status == "failed":
+        return cell
+    got = f"after all calls the process {ending(completed.exit_code)}"
+    failure = Failure(Kind.EXIT, got=got, expected="exit code 0", detail=completed.output.strip()[-2000:])
+    return _with(cell, (failure,))
+
+
+def _with(cell: Cell, failures: Sequence[Failure]) -> Cell:
+    """`cell` with further faults."""
+    known = {failure.kind for failure in cell.failures}
+    others = {failure.kind: failure for failure in reversed(failures) if failure.kind not in known}
+    return replace(cell, status="failed", failures=(*cell.failures, *others.values())) if others else cell
+
+
+def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Watcher, progress: _Progress) -> None:
     """Record the step that ended the process; the next process skips it."""
     op, runtime, device = job.cells[len(progress.cells)]
-    step = progress.step.get("step", "")
-    limit_s = _LONGEST_S if timed_out else job.step_limit_s if _TOO_LONG.search(output) else None
-    failure = _failure(progress.step, exit_code, output, limit_s)
+    step, output = progress.step.get("step", ""), "\n".join(printed)
+    limit_s = LONGEST_S if completed.timed_out else job.step_limit_s if _TOO_LONG.search(output) else None
+    failure = _failure(progress.step, completed.exit_code, output, limit_s)
     if failure.kind not in {earlier.kind for earlier in progress.crashes}:
         progress.crashes.append(failure)
     progress.skip.append(step)
@@ -165,7 +236,7 @@ def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: floa
     # A kill from outside does not indicate a fault of the step.
     meant = Kind.CRASH.value if exit_code == -signal.SIGKILL else step.get("crash", Kind.CRASH.value)
     kind = Kind.SANITIZER if headline else Kind.HANG if limit_s else Kind(meant)
-    ended = f"no end after {limit_s:g} s" if limit_s else f"the process {_ending(exit_code)}"
+    ended = f"no end after {limit_s:g} s" if limit_s else f"the process {ending(exit_code)}"
     return Failure(
         kind,
         case=step.get("step", "before the first case"),
@@ -174,14 +245,3 @@ def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: floa
         expected="a result, or an error",
         detail=report or output.strip()[-2000:],
     )
-
-
-def _ending(exit_code: int) -> str:
-    if exit_code >= 0:
-        return f"ended with exit code {exit_code}"
-    if exit_code == -signal.SIGKILL:
-        return "was ended by SIGKILL: from outside, as the system does when memory is short"
-    try:
-        return f"was ended by {signal.Signals(-exit_code).name}"
-    except ValueError:
-        return f"was ended by signal {-exit_code}"

@@ -12,8 +12,9 @@ from opwright.checker.cases.code import call_code
 from opwright.checker.cases.large import large_case
 from opwright.checker.cases.samples import samples
 from opwright.checker.cases.search import pairs, varied
-from opwright.checker.compare import judge
-from opwright.spec import derive, expected
+from opwright.checker.judge import LocalJudge
+from opwright.spec import derive
+from opwright.spec.expected import call_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
     from opwright.checker.cases.case import Case
     from opwright.checker.job import Options
+    from opwright.checker.judge import Judge, Outline
     from opwright.checker.verdict import Failure
     from opwright.spec import Op
-    from opwright.spec.expected import Expected
 
 
 class Subject:
@@ -39,7 +40,9 @@ class Subject:
         state_before_loading: the state of the process before the library was loaded.
     """
 
-    def __init__(self, op: Op, path: Path | None, device: str, options: Options, work: Path) -> None:
+    def __init__(
+        self, op: Op, path: Path | None, device: str, options: Options, work: Path, judge: Judge | None = None
+    ) -> None:
         self.op = op
         self.library = op.library
         self.path = path
@@ -47,7 +50,7 @@ class Subject:
         self.options = options
         self.work = work
         self.state_before_loading: dict[str, Any] = {}
-        self._expected: dict[str, Expected] = {}
+        self._judge = judge or LocalJudge(op)
 
     @functools.cached_property
     def overload(self) -> Any:
@@ -115,21 +118,23 @@ class Subject:
 
     def outcome(self, results: Any, arguments: dict[str, Any]) -> list[Any]:
         """The results of a call in one list, followed by the arguments that the operator mutates."""
-        return expected.call_results(self.op, results, arguments)
+        return call_results(self.op, results, arguments)
 
-    def expected(self, case: Case) -> Expected:
-        """The expected results of the case with their tolerance, or the expected error."""
-        if case.name not in self._expected:
-            self._expected[case.name] = expected.expected_results(self.op, case.plain)
-        return self._expected[case.name]
+    def expected(self, case: Case) -> Outline:
+        """The expected results of the case without their numbers, or the expected error."""
+        return self._judge.outline(case)
 
     def forget(self, case: Case) -> None:
         """Free the expected results of the case."""
-        self._expected.pop(case.name, None)
+        self._judge.forget(case)
 
     def judge(self, case: Case, results: list[Any]) -> Failure | None:
         """The fault in `results`, which a runtime returned for `case`; None if they are correct."""
-        return judge(self.op, case, self.expected(case), results)
+        return self._judge.fault(case, results)
+
+    def is_steady(self, case: Case) -> bool:
+        """Whether the reference returns the same again: that of an operator that exists only in Python may not."""
+        return self._judge.is_steady(case)
 
     def code(self, case: Case) -> str:
         """Lines of Python that call the operator with `case`."""

@@ -1,7 +1,7 @@
 """The process in which cells run: a crash here costs one step, not the check.
 
-`checker.check` starts it as `python -m opwright.checker.worker JOB`, where JOB is a JSON file. It writes each event to
-standard output as one line; operators print all other lines.
+Its judge (`checker.processes`) starts it as `python -m opwright.checker.worker JOB`, where JOB is a JSON file, and
+receives its events, its questions and the results of calls through a channel.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 import faulthandler
 import gc
 import importlib
-import os
 import sys
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from opwright.checker.behavior import process_state
+from opwright.checker.channel import connect
 from opwright.checker.job import Job
 from opwright.checker.kinds import Kind
-from opwright.checker.recorder import Emit, Recorder, written
+from opwright.checker.recorder import Emit, Recorder
+from opwright.checker.remote_judge import Line, RemoteJudge
 from opwright.checker.subject import Subject
 from opwright.checker.verdict import Failure
 from opwright.errors import BridgeError, OpwrightError, SpecError
@@ -40,16 +41,13 @@ def runtime_module(name: str) -> Runtime:
 
 def main() -> None:
     """Run the cells of a job."""
-    # Standard output is only for events; an operator's output goes to standard error.
-    events = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
     job = Job.read(Path(sys.argv[1]))
+    line = job_line(job)
 
     def emit(event: dict[str, Any]) -> None:
         # In a separate thread, which native code that never returns does not stop. It prints Python's position.
         faulthandler.dump_traceback_later(job.step_limit_s, exit=True)
-        events.write(written(event))
-        events.flush()
+        line.tell(event)
 
     built = None if job.shared_object is None else Path(job.shared_object)
     before = process_state.state()
@@ -69,11 +67,17 @@ def main() -> None:
     subjects: dict[tuple[str, str], Subject] = {}
     for number, (op, runtime, device) in enumerate(job.cells):
         if (op, device) not in subjects:
-            subjects[op, device] = Subject(library.ops[op], built, device, job.options, Path(job.work))
+            judge = RemoteJudge(line, op, device)
+            subjects[op, device] = Subject(library.ops[op], built, device, job.options, Path(job.work), judge)
             subjects[op, device].state_before_loading = before
         skip, groups = (frozenset(given.get(str(number), ())) for given in (job.skip, job.skip_groups))
         run_cell(subjects[op, device], runtime, skip, emit, groups)
     _freeze_modules()
+
+
+def job_line(job: Job) -> Line:
+    """The channel to the judge of a job."""
+    return Line(connect(Path(job.socket), job.key))
 
 
 def _freeze_modules() -> None:

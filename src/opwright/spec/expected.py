@@ -131,7 +131,6 @@ def expected_gradients(
         grads: the incoming gradient of each result, or element of a result that is a list; None for zero.
         names: the arguments, which need not be declared differentiable.
     """
-
     arguments = fresh()
 
     def of(convert: Callable[[Any], Any]) -> dict[str, Any]:

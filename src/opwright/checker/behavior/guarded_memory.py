@@ -30,7 +30,7 @@ def check_guarded_memory(subject: Subject, recorder: Recorder) -> None:
 
     A call that writes to an argument, even if it restores it, or that reads past its end, ends the process.
     """
-    if subject.device != "cpu":
+    if subject.device != "cpu" or recorder.has(Kind.LATE):  # a late write would end another step
         return
     count = _QUICK_CASES if subject.options.quick else _CASES
     cases = [*subject.samples, *(case for case in subject.varied if case.size is not None)][:count]
@@ -103,9 +103,10 @@ class _Pages:
         return made[self._size - nbytes : self._size]
 
     def protect(self, *, writable: bool) -> None:
-        """Make the guard inaccessible, and the memory before it read-only unless `writable`."""
-        self._set(self._start + self._size, mmap.PAGESIZE, _NOTHING)
-        if not writable:
+        """Make the guard inaccessible, or the memory before it read-only."""
+        if writable:
+            self._set(self._start + self._size, mmap.PAGESIZE, _NOTHING)
+        else:
             self._set(self._start, self._size, _READ)
 
     def unprotect(self) -> None:

@@ -22,9 +22,9 @@ from opwright.spec.difference import described, first_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from opwright.checker.judge import Outline
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
-    from opwright.spec.expected import Expected
 
 # Faults that may come from elements that were never written. Other kinds read foreign memory, poisoned or not.
 _OF_THE_RESULT = (
@@ -68,7 +68,7 @@ def _fault(subject: Subject, recorder: Recorder, case: Case) -> Failure | None:
     return _call(subject, recorder, case, wanted) if _is_judged(case, wanted) else None
 
 
-def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Expected) -> Failure | None:
+def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Outline) -> Failure | None:
     code = subject.code(case)
     arguments = case.fresh()
     try:
@@ -102,7 +102,7 @@ def _refined(subject: Subject, case: Case, results: list[Any], fault: Failure) -
     return fault
 
 
-def _is_judged(case: Case, wanted: Expected) -> bool:
+def _is_judged(case: Case, wanted: Outline) -> bool:
     """Whether the reference says what is right: it has the kernels, and its own precision suffices."""
     if wanted.unknown:
         return False

@@ -1,0 +1,76 @@
+"""Checks the first calls of operators in fresh processes, from several threads at once, and how these processes end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opwright.checker.channel import ForgedMessageError
+from opwright.checker.kinds import Kind
+from opwright.checker.served_process import ending, served_process
+from opwright.checker.verdict import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from opwright.checker.job import Job
+    from opwright.checker.verdicts import Verdicts
+
+_PROCESSES = 6
+_QUICK_PROCESSES = 2
+# A process that has nothing left to do and does not end hangs.
+_LONGEST_S = 120.0
+
+Faults = dict[tuple[str, str], list[Failure]]
+
+
+def check_first_calls(job: Job, verdicts: Verdicts, environment: Mapping[str, str], python: Sequence[str]) -> Faults:
+    """The faults of the operators of the `eager` cells in `job` in fresh processes, by operator and device."""
+    subjects = [(op, device) for op, runtime, device in job.cells if runtime == "eager"]
+    faults: Faults = {}
+    if environment or not subjects:  # a sanitizer reports what it finds in the cells
+        return faults
+    for _ in range(_QUICK_PROCESSES if job.options.quick else _PROCESSES):
+        _run(job, verdicts, environment, python, faults)
+        if faults:
+            break
+    return faults
+
+
+def _run(job: Job, verdicts: Verdicts, environment: Mapping[str, str], python: Sequence[str], faults: Faults) -> None:
+    step: dict[str, Any] = {}
+    done = False
+    file = Path(job.work) / "first_calls.json"
+    with served_process(
+        job, file, "opwright.checker.first_calls_worker", environment, python, timeout_s=_LONGEST_S
+    ) as process:
+        try:
+            while (message := process.channel.receive()) is not None:
+                if message["event"] == "done":
+                    done = True
+                elif message["event"] == "step":
+                    step = message
+                elif message["event"] == "unopened":
+                    return  # the cells report it
+                elif (fault := verdicts.judge_first_call(message)) is not None:
+                    code = f"# as the first calls in a process, from several threads at once:\n{message['repro']}"
+                    found = Failure(Kind.RACE, message["name"], code, fault.got, fault.expected)
+                    faults.setdefault(_subject(job, message), []).append(found)
+        except ForgedMessageError:
+            return  # the cells report it
+    completed = process.completed
+    if completed.exit_code == 0 and not completed.timed_out:
+        return
+    ended = f"no end after {_LONGEST_S:g} s" if completed.timed_out else f"the process {ending(completed.exit_code)}"
+    output = completed.output.strip()[-2000:]
+    if done:
+        failure = Failure(Kind.EXIT, "after the calls", step.get("repro", ""), ended, "exit code 0", output)
+    elif step:
+        failure = Failure(Kind.CRASH, step["step"], step["repro"], ended, "a result, or an error", output)
+    else:
+        return  # it has ended before the first call, which the cells report
+    faults.setdefault(_subject(job, step), []).append(failure)
+
+
+def _subject(job: Job, message: dict[str, Any]) -> tuple[str, str]:
+    return f"{job.namespace}::{message['op']}", message["device"]

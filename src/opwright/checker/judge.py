@@ -1,0 +1,103 @@
+"""Says what is right: the expected results of calls, and the faults in actual ones."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from opwright.checker.compare import fault_of
+from opwright.spec import expected
+
+if TYPE_CHECKING:
+    from opwright.checker.cases.case import Case
+    from opwright.checker.verdict import Failure
+    from opwright.spec import Op
+    from opwright.spec.expected import Expected
+
+# The calls whose expected results are kept.
+_MOST_KEPT = 512
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What the process of an operator knows of the expected results of a call: everything but their numbers.
+
+    Attributes:
+        refusal: why the reference rejects the arguments, which the operator must reject too; empty if it accepts them.
+        unknown: whether only PyTorch lacks what the reference needs, which says nothing about the arguments.
+        is_accurate: whether the reference itself stays finite and accurate in its own precision.
+        own: results of the same shapes, dtypes and devices, without the numbers.
+    """
+
+    refusal: str = ""
+    unknown: bool = False
+    is_accurate: bool = True
+    own: tuple[Any, ...] = ()
+
+
+class Judge(Protocol):
+    """Says what is right for one operator."""
+
+    def outline(self, case: Case) -> Outline:
+        """The expected results of a call, without their numbers."""
+
+    def fault(self, case: Case, results: list[Any]) -> Failure | None:
+        """The fault in the results of a call; None if they are correct."""
+
+    def is_steady(self, case: Case) -> bool:
+        """Whether the reference returns the same again."""
+
+    def forget(self, case: Case) -> None:
+        """Free what is kept of a call."""
+
+
+class LocalJudge:
+    """A judge in this process.
+
+    Args:
+        op: the operator.
+    """
+
+    def __init__(self, op: Op) -> None:
+        self._op = op
+        self._expected: OrderedDict[str, Expected] = OrderedDict()
+
+    def outline(self, case: Case) -> Outline:
+        """The expected results of a call, without their numbers."""
+        wanted = self._wanted(case)
+        own = pytree.tree_map_only(Tensor, _without_numbers, wanted.own)
+        return Outline(wanted.refusal, wanted.unknown, bool(wanted.refusal) or wanted.is_accurate, own)
+
+    def fault(self, case: Case, results: list[Any]) -> Failure | None:
+        """The fault in the results of a call; None if they are correct."""
+        return fault_of(self._op, case, self._wanted(case), results)
+
+    def is_steady(self, case: Case) -> bool:
+        """Whether the reference returns the same again."""
+        again = expected.expected_results(self._op, case.plain)
+        return self._wanted(case).difference(again.own) is None
+
+    def forget(self, case: Case) -> None:
+        """Free what is kept of a call."""
+        self.forget_name(case.name)
+
+    def forget_name(self, name: str) -> None:
+        """Free what is kept of the call of that name."""
+        self._expected.pop(name, None)
+
+    def _wanted(self, case: Case) -> Expected:
+        if case.name not in self._expected:
+            self._expected[case.name] = expected.expected_results(self._op, case.plain)
+            if len(self._expected) > _MOST_KEPT:
+                self._expected.popitem(last=False)
+        return self._expected[case.name]
+
+
+def _without_numbers(tensor: Tensor) -> Tensor:
+    # Untouched memory costs nothing.
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)

@@ -1,0 +1,102 @@
+"""The judge as the process of an operator has it: at the other end of the channel."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from opwright.checker.cases.case import Case, Family, is_far
+from opwright.checker.judge import Outline
+from opwright.checker.verdict import Failure
+from opwright.spec import derive
+
+if TYPE_CHECKING:
+    from opwright.checker.channel import Channel
+
+# The judge makes the arguments of calls with more bytes itself.
+_MOST_BYTES = 2**26
+
+
+class Line:
+    """The channel as all threads of the process use it: one message, or one question and its answer, at a time.
+
+    Args:
+        channel: the channel.
+    """
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._lock = threading.Lock()
+
+    def tell(self, message: dict[str, Any]) -> None:
+        """Send a message."""
+        with self._lock:
+            self._channel.send(message)
+
+    def ask(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Send a question, and wait for the answer."""
+        with self._lock:
+            self._channel.send(message)
+            answer = self._channel.receive()
+        if answer is None:
+            raise SystemExit(1)  # the judge has ended, and with it the check
+        return answer
+
+
+class RemoteJudge:
+    """The judge of one operator, asked through the channel.
+
+    Args:
+        line: the channel.
+        op: the operator's name.
+        device: `cpu` or `cuda`.
+    """
+
+    def __init__(self, line: Line, op: str, device: str) -> None:
+        self._line = line
+        self._subject = {"op": op, "device": device}
+        self._outlines: dict[str, Outline] = {}
+
+    def outline(self, case: Case) -> Outline:
+        """The expected results of a call, without their numbers."""
+        if case.name not in self._outlines:
+            answer = self._line.ask({"ask": "outline", **self._subject, **case_message(case)})
+            own = pytree.tree_map_only(Tensor, self._empty, answer.pop("own"))
+            self._outlines[case.name] = Outline(**answer, own=own)
+        return self._outlines[case.name]
+
+    def fault(self, case: Case, results: list[Any]) -> Failure | None:
+        """The fault in the results of a call; None if they are correct."""
+        answer = self._line.ask({"ask": "fault", **self._subject, **case_message(case), "results": results})
+        return Failure.from_json(answer["fault"]) if answer["fault"] else None
+
+    def is_steady(self, case: Case) -> bool:
+        """Whether the reference returns the same again."""
+        return bool(self._line.ask({"ask": "is_steady", **self._subject, **case_message(case)})["is_steady"])
+
+    def forget(self, case: Case) -> None:
+        """Free what is kept of a call."""
+        self._outlines.pop(case.name, None)
+        self._line.tell({"ask": "forget", **self._subject, "name": case.name})
+
+    def _empty(self, tensor: Tensor) -> Tensor:
+        return torch.empty(tensor.shape, dtype=tensor.dtype, device=self._subject["device"])
+
+
+def case_message(case: Case) -> dict[str, Any]:
+    """A call as a message; without its arguments if these are large, which the judge then makes itself."""
+    tensors = derive.tensors(case.arguments)
+    small = sum(tensor.untyped_storage().nbytes() for tensor in tensors if not tensor.is_meta) <= _MOST_BYTES
+    given = {"arguments": case.arguments} if small and not any(map(is_far, tensors)) else {}
+    return {"name": case.name, "family": case.family.name, "claimed": case.claimed, **given}
+
+
+def case_of(message: dict[str, Any]) -> Case | None:
+    """The call of a message; None if its arguments are missing."""
+    if "arguments" not in message:
+        return None
+    return Case(message["name"], Family[message["family"]], message["arguments"], claimed=message["claimed"])

@@ -1,0 +1,102 @@
+"""Starts a process of a check, and serves the channel to it."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import signal
+import socket
+import tempfile
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opwright.checker.channel import Channel, listen
+from opwright.toolchain.run import Completed, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from opwright.checker.job import Job
+
+# The process itself ends when a step takes too long. This is for processes that it leaves behind.
+LONGEST_S = 3600.0
+
+
+@dataclass
+class ServedProcess:
+    """A process of a check.
+
+    Attributes:
+        channel: the channel to it.
+        printed: the lines that it has printed.
+        completed: how it ended; only after the block in which it is served.
+    """
+
+    channel: Channel
+    printed: list[str] = field(default_factory=list)
+    completed: Completed = field(default_factory=lambda: Completed("", "", 0))
+
+
+@contextlib.contextmanager
+def served_process(
+    job: Job,
+    file: Path,
+    module: str,
+    environment: Mapping[str, str],
+    python: Sequence[str],
+    timeout_s: float = LONGEST_S,
+) -> Iterator[ServedProcess]:
+    """Start `module` with `job`, and yield it once it has opened the channel, or has ended.
+
+    Args:
+        job: what it gets.
+        file: where the job is written.
+        module: the module to run.
+        environment: variables to set in addition to this process's own.
+        python: the first words of a command line that runs a module.
+        timeout_s: the process is killed after this many seconds.
+    """
+    with tempfile.TemporaryDirectory(prefix="opwright-") as folder:
+        path = Path(folder) / "channel"
+        key = secrets.token_hex()
+        replace(job, socket=str(path), key=key).write(file)
+        process = ServedProcess(Channel(socket.socket(socket.AF_UNIX), key))
+
+        def start() -> None:
+            try:
+                command = [*python, module, str(file)]
+                process.completed = run(
+                    command,
+                    env=environment,
+                    on_line=process.printed.append,
+                    check=False,
+                    timeout_s=timeout_s,
+                )
+            finally:
+                with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as ended:
+                    ended.connect(str(path))  # if it has never connected, this ends the wait for it
+
+        with listen(path) as listener:
+            runner = threading.Thread(target=start)
+            runner.start()
+            connection, _ = listener.accept()
+        process.channel = Channel(connection, key)
+        try:
+            yield process
+        finally:
+            process.channel.close()
+            runner.join()
+
+
+def ending(exit_code: int) -> str:
+    """How a process ended, in words that follow "the process"."""
+    if exit_code >= 0:
+        return f"ended with exit code {exit_code}"
+    if exit_code == -signal.SIGKILL:
+        return "was ended by SIGKILL: from outside, as the system does when memory is short"
+    try:
+        return f"was ended by {signal.Signals(-exit_code).name}"
+    except ValueError:
+        return f"was ended by signal {-exit_code}"

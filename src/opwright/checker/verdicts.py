@@ -1,0 +1,120 @@
+"""Answers the questions of an operator's process, and decides what its cells have passed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from opwright.checker.judge import LocalJudge
+from opwright.checker.kinds import Kind
+from opwright.checker.remote_judge import case_of
+from opwright.checker.subject import Subject
+from opwright.checker.verdict import Cell, Failure
+from opwright.spec import library_at
+
+if TYPE_CHECKING:
+    from opwright.checker.cases.case import Case
+    from opwright.checker.job import Job
+
+# Runtimes whose results the process of the operator compares itself, because they are not those of a call.
+_WITHOUT_RESULTS = {"autograd"}
+
+
+class Verdicts:
+    """The verdicts on the cells of a job. This process never loads the native code that it judges.
+
+    Args:
+        job: the cells.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._subjects: dict[tuple[str, str], tuple[Subject, LocalJudge]] = {}
+        self._faults: list[Failure] = []
+        self._right: Counter[str] = Counter()
+
+    def begin(self) -> None:
+        """A cell begins."""
+        self._faults, self._right = [], Counter()
+
+    def answer(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer to a question; None if it needs none."""
+        subject, judge = self._subject(message["op"], message["device"])
+        if message["ask"] == "forget":
+            judge.forget_name(message["name"])
+            return None
+        case = self._case(subject, message)
+        match message["ask"]:
+            case "outline":
+                found = judge.outline(case)
+                own = pytree.tree_map_only(Tensor, lambda tensor: tensor.to("meta"), found.own)
+                return {
+                    "refusal": found.refusal,
+                    "unknown": found.unknown,
+                    "is_accurate": found.is_accurate,
+                    "own": own,
+                }
+            case "fault":
+                fault = judge.fault(case, message["results"])
+                self._count(case, fault)
+                return {"fault": None if fault is None else fault.to_json()}
+        return {"is_steady": judge.is_steady(case)}
+
+    def verdict(self, cell: Cell) -> Cell:
+        """`cell`, which its process reports, as the results that were judged here bear it out."""
+        if cell.status != "passed":
+            return cell
+        op, runtime = cell.op.rpartition(":")[2], cell.runtime
+        if self._faults:
+            return replace(cell, status="failed", failures=(self._faults[0],))
+        if runtime in _WITHOUT_RESULTS or self._is_borne_out(op, runtime, cell.device):
+            return cell
+        got = f"the process reports that {runtime} has passed, and has sent no results of the samples"
+        return replace(cell, status="failed", failures=(Failure(Kind.CHANNEL, got=got, expected="results"),))
+
+    def judge_first_call(self, message: dict[str, Any]) -> Failure | None:
+        """The fault in the results of a first call."""
+        subject, judge = self._subject(message["op"], message["device"])
+        case = self._case(subject, message)
+        outline = judge.outline(case)
+        return None if outline.refusal else judge.fault(case, message["results"])
+
+    def _subject(self, op: str, device: str) -> tuple[Subject, LocalJudge]:
+        if (op, device) not in self._subjects:
+            described = library_at(self._job.path).ops[op]
+            judge = LocalJudge(described)
+            subject = Subject(described, None, device, self._job.options, Path(self._job.work), judge)
+            self._subjects[op, device] = subject, judge
+        return self._subjects[op, device]
+
+    def _case(self, subject: Subject, message: dict[str, Any]) -> Case:
+        """The call of a message. The samples are made here, not read from the message, and so is what is too large."""
+        for case in subject.samples:
+            if case.name == message["name"]:
+                return case
+        sent = case_of(message)
+        if sent is not None:
+            return sent
+        known = {case.name: case for case in subject.varied}
+        if message["name"] not in known:
+            large, _ = subject.large()
+            known |= {} if large is None else {large.name: large}
+        return known[message["name"]]
+
+    def _count(self, case: Case, fault: Failure | None) -> None:
+        if fault is None:
+            self._right[case.name] += 1
+        else:
+            self._faults.append(fault)
+
+    def _is_borne_out(self, op: str, runtime: str, device: str) -> bool:
+        subject, judge = self._subject(op, device)
+        wanted = [case.name for case in subject.samples if not judge.outline(case).refusal]
+        if runtime == "eager":
+            return all(self._right[name] for name in wanted)
+        return bool(self._right) or not wanted
