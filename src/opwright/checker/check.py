@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +35,7 @@ from opwright.toolchain.pytorch import find_pytorch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_SEEDS = 10**6  # short enough to type again
 # The modules that the processes of the cells import. Not Inductor: it starts threads, which do not survive a fork.
 PRELOADED = (
     *(
@@ -52,7 +54,7 @@ def check(
     ops: Sequence[str] = (),
     runtimes: Sequence[str] = (),
     devices: Sequence[str] = (),
-    seed: int = 0,
+    seed: int | None = None,
     quick: bool = False,
     large: bool = False,
     sanitize: Sequence[str] = (),
@@ -67,7 +69,7 @@ def check(
         ops: the names of the operators to check; all by default.
         runtimes: the runtimes to check them in; all eleven by default.
         devices: `cpu` and `cuda`; by default the CPU, and the GPU if one is available and the library has CUDA sources.
-        seed: the seed of the random inputs.
+        seed: the seed of the random inputs, and of the variations that are tried; another one each time by default.
         quick: fewer cases, and only runtimes that compile nothing: seconds instead of minutes.
         large: also tensors of more than 2**31 bytes, if memory allows.
         sanitize: sanitizers to build the native code with: `address`, `undefined`, `thread`.
@@ -87,6 +89,7 @@ def check(
     started = time.perf_counter()
     described = library if isinstance(library, Library) else library_at(library)
     cells = _cells(described, ops, runtimes, devices)
+    seed = secrets.randbelow(_SEEDS) if seed is None else seed
     watched = sanitizers.checked(tuple(sanitize))
     if watched and not described.sources:
         msg = f"the library {described.namespace!r} has no native source: there is nothing that a sanitizer could watch"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from opwright.checker.channel import ForgedMessageError
 from opwright.checker.first_calls import check_first_calls
 from opwright.checker.kinds import Kind
+from opwright.checker.reproduction import complete
 from opwright.checker.sanitize import report_in
 from opwright.checker.served_process import LONGEST_S, ending, served_process
 from opwright.checker.verdict import Cell, Failure
@@ -50,13 +51,13 @@ class _Progress:
         hangs: how many of them did not end.
         step: the event of the step that runs.
         verdicts: the verdicts on results.
-        count: how many cells the job has.
+        job: all cells.
         first_calls: the faults of first calls, which belong to eager mode, by operator and device.
     """
 
     verdicts: Verdicts
 
-    count: int
+    job: Job
     first_calls: Faults = field(default_factory=dict)
     cells: list[Cell] = field(default_factory=list)
     crashes: list[Failure] = field(default_factory=list)
@@ -93,7 +94,8 @@ def run_job(
         LoadError: the library could not be opened in the process.
     """
     verdicts = Verdicts(job)
-    progress = _Progress(verdicts, len(job.cells), check_first_calls(job, verdicts, environment, python))
+    job = replace(job, python=list(python), environment=dict(environment))
+    progress = _Progress(verdicts, job, check_first_calls(job, verdicts, environment, python))
     while len(progress.cells) < len(job.cells):
         cells = job.cells[len(progress.cells) :]
         rest = replace(job, cells=cells, skip={"0": progress.skip}, skip_groups={"0": progress.skip_groups})
@@ -167,7 +169,7 @@ class _Process:
             raise LoadError(event["message"])
         else:
             cell = self._progress.verdicts.verdict(Cell.from_json(event["cell"]))
-            if len(self._progress.cells) + 1 < self._progress.count:
+            if len(self._progress.cells) + 1 < len(self._progress.job.cells):
                 _take(cell, self._watcher, self._progress)
             else:
                 self.last = cell
@@ -181,6 +183,7 @@ def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
         cell = replace(cell, status="failed", failures=(*progress.crashes, *others))
     if cell.runtime == "eager":
         cell = _with(cell, progress.first_calls.get((cell.op, cell.device), ()))
+    cell = complete(cell, progress.job, progress.verdicts)
     progress.cells.append(cell)
     progress.crashes, progress.skip, progress.groups, progress.hangs, progress.step = [], [], [], 0, {}
     watcher.end(cell)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import itertools
+from collections import Counter, OrderedDict
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from opwright.checker.cases.code import inputs_of
 from opwright.checker.judge import LocalJudge
 from opwright.checker.kinds import Kind
 from opwright.checker.remote_judge import case_of
@@ -20,9 +22,12 @@ from opwright.spec import library_at
 if TYPE_CHECKING:
     from opwright.checker.cases.case import Case
     from opwright.checker.job import Job
+    from opwright.spec import Op
 
 # Runtimes whose results the process of the operator compares itself, because they are not those of a call.
 _WITHOUT_RESULTS = {"autograd"}
+# The calls whose arguments are kept for the lines that reproduce a fault.
+_MOST_SENT = 512
 
 
 class Verdicts:
@@ -37,6 +42,7 @@ class Verdicts:
         self._subjects: dict[tuple[str, str], tuple[Subject, LocalJudge]] = {}
         self._faults: list[Failure] = []
         self._right: Counter[str] = Counter()
+        self._sent: OrderedDict[str, Case] = OrderedDict()
 
     def begin(self) -> None:
         """A cell begins."""
@@ -84,6 +90,24 @@ class Verdicts:
         outline = judge.outline(case)
         return None if outline.refusal else judge.fault(case, message["results"])
 
+    def case_named(self, op: str, device: str, inputs: str) -> Case | None:
+        """The call whose lines load `inputs`; None if it is not known."""
+        if inputs in self._sent:
+            return self._sent[inputs]
+        subject, _ = self._subject(op, device)
+        for case in itertools.chain(subject.samples, subject.varied, subject.pairs()):
+            if inputs_of(case) == inputs:
+                return case
+        return None
+
+    def op(self, name: str, device: str) -> Op:
+        """The operator of that name."""
+        return self._subject(name, device)[0].op
+
+    def fault(self, op: str, device: str, case: Case, results: list[Any]) -> Failure | None:
+        """The fault in the results of a call; None if they are correct."""
+        return self._subject(op, device)[1].fault(case, results)
+
     def _subject(self, op: str, device: str) -> tuple[Subject, LocalJudge]:
         if (op, device) not in self._subjects:
             described = library_at(self._job.path).ops[op]
@@ -99,6 +123,9 @@ class Verdicts:
                 return case
         sent = case_of(message)
         if sent is not None:
+            self._sent[inputs_of(sent)] = sent
+            if len(self._sent) > _MOST_SENT:
+                self._sent.popitem(last=False)
             return sent
         known = {case.name: case for case in subject.varied}
         if message["name"] not in known:

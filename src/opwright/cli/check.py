@@ -14,7 +14,6 @@ from opwright.cli.arguments import (
     library_argument,
     ops_option,
     report_json_option,
-    seed_option,
 )
 from opwright.cli.output import stderr, stdout, write_json, write_text
 
@@ -38,7 +37,7 @@ def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -
     help=f"Only this runtime: {', '.join(RUNTIME_NAMES)}.",
 )
 @devices_option
-@seed_option
+@click.option("--seed", metavar="N", type=int, help="Seed of inputs and variations; another one each time by default.")
 @click.option(
     "--quick", is_flag=True, help="Fewer cases, and only runtimes that compile nothing: seconds, not minutes."
 )
@@ -59,7 +58,7 @@ def check(
     ops: tuple[str, ...],
     runtimes: tuple[str, ...],
     devices: tuple[str, ...],
-    seed: int,
+    seed: int | None,
     quick: bool,
     large: bool,
     sanitize: tuple[str, ...],

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from opwright.checker.behavior.memory import same_bytes
 from opwright.checker.behavior.poison import poisoned
+from opwright.checker.behavior.shrink import smallest
 from opwright.checker.behavior.size_pattern import SizePattern
 from opwright.checker.behavior.thread_count import threads
 from opwright.checker.cases.case import Case, Family, is_far
@@ -48,12 +49,35 @@ def check_results(subject: Subject, recorder: Recorder, cases: Iterable[Case]) -
             continue
         fault = _fault(subject, recorder, case)
         sizes.add(case, fault)
-        if fault is not None and not sizes.holds(fault):
-            recorder.fail(fault)
+        if fault is not None and (case.size is None or not sizes.holds(fault)):
+            recorder.fail(fault if recorder.has(fault.kind) else _smallest(subject, recorder, case, fault))
         if sum(tensor.numel() for tensor in derive.tensors(case.arguments)) > _KEPT_ELEMENTS:
             subject.forget(case)
     for fault in sizes.faults():
         recorder.fail(fault)
+
+
+def _smallest(subject: Subject, recorder: Recorder, case: Case, fault: Failure) -> Failure:
+    """`fault` as the smallest case shows it that was found."""
+    if fault.kind not in _OF_THE_RESULT or not recorder.begin(f"{case.name}: made smaller", fault.repro, fault.kind):
+        return fault
+    faults = {case.name: fault}
+
+    def fails(smaller: Case) -> bool:
+        wanted = subject.expected(smaller)
+        if wanted.refusal or wanted.unknown or subject.is_outside(smaller):
+            return False
+        try:
+            found = subject.judge(smaller, subject.call(smaller.fresh()))
+        except Exception:
+            return False
+        if found is None or found.kind is not fault.kind:
+            return False
+        faults[smaller.name] = found
+        return True
+
+    found = smallest(case, fails)
+    return faults[found.name]
 
 
 def _fault(subject: Subject, recorder: Recorder, case: Case) -> Failure | None:

@@ -15,19 +15,21 @@ if TYPE_CHECKING:
     from opwright.checker.cases.case import Case
     from opwright.spec import Op
 
-# A tensor of at most this many elements is written out; of a larger one, this many of its special values.
+# A tensor of at most this many elements is written out.
 _WRITTEN_OUT = 6
-_LOOKED_AT = 2**24
 
 
 def call_code(op: Op, case: Case) -> str:
-    """Lines of Python that open the library and call `op` with the arguments of `case`."""
+    """Lines of Python that open the library and call `op` with the arguments of `case`.
+
+    Tensors that are too large to be written out are loaded from a file, whose name is `inputs_of(case)` at first.
+    """
     lines = ["import opwright, torch", f"opwright.open({str(op.library.root)!r})"]
-    names = []
-    for name, value in case.arguments.items():
-        if derive.tensors(value):
-            lines.append(f"{name} = {value_code(value)}")
-            names.append(name)
+    loaded = loaded_names(case)
+    if loaded:
+        lines.append(f"{', '.join(loaded)}, = torch.load({inputs_of(case)!r})")
+    names = [name for name, value in case.arguments.items() if derive.tensors(value)]
+    lines += [f"{name} = {value_code(case.arguments[name])}" for name in names if name not in loaded]
     keywords = {parameter.name for parameter in op.parameters if parameter.keyword_only}
     given = [
         (f"{name}=" if name in keywords else "") + (name if name in names else value_code(value))
@@ -37,8 +39,28 @@ def call_code(op: Op, case: Case) -> str:
     return "\n".join(lines)
 
 
+def loaded_names(case: Case) -> list[str]:
+    """The arguments that are loaded from a file: those with tensors that an expression does not make exactly."""
+    return [name for name, value in case.arguments.items() if not all(map(_is_exact, derive.tensors(value)))]
+
+
+def inputs_of(case: Case) -> str:
+    """What stands for the file with the arguments of `case` until it is written."""
+    return f"inputs of {case.name}"
+
+
+def _is_exact(tensor: Tensor) -> bool:
+    """Whether an expression makes this very tensor: it is short, or its memory is too large for a file."""
+    if tensor.is_meta or is_far(tensor) or tensor.numel() == 0:
+        return True
+    is_dense = tensor.is_contiguous() and tensor.storage_offset() == 0 and not (tensor.is_conj() or tensor.is_neg())
+    if not is_dense or tensor.numel() > _WRITTEN_OUT:
+        return False
+    return tensor.dtype != torch.bool or bool((tensor.view(torch.uint8) <= 1).all())
+
+
 def value_code(value: Any) -> str:
-    """An expression for `value`, or for a larger tensor an expression for one of the same dtype, sizes and strides."""
+    """An expression for `value`, whose tensors are those that `call_code` writes out."""
     if isinstance(value, Tensor):
         return _tensor_code(value)
     if isinstance(value, (list, tuple)):
@@ -51,47 +73,14 @@ def value_code(value: Any) -> str:
 
 
 def _tensor_code(tensor: Tensor) -> str:
+    """An expression for a tensor that `_is_exact`."""
     dtype = "" if tensor.dtype == torch.float32 else f", dtype={tensor.dtype}"
     device = "" if tensor.device.type == "cpu" else f", device={tensor.device.type!r}"
     shape, strides = tuple(map(int, tensor.shape)), tuple(map(int, tensor.stride()))
-    offset = int(tensor.storage_offset())
-    if tensor.device.type == "meta":
+    if tensor.is_meta or not tensor.numel():
         return f"torch.empty_strided({shape}, {strides}{dtype}{device})"
     if is_far(tensor):
         size = tensor.untyped_storage().nbytes() // tensor.element_size()
+        offset = int(tensor.storage_offset())
         return f"torch.empty({size}{dtype}).as_strided({shape}, {strides}, {offset})  # untouched pages cost nothing"
-    if strides == torch.empty(shape, device="meta").stride() and offset == 0:
-        if 0 < tensor.numel() <= _WRITTEN_OUT:
-            return f"torch.tensor({value_code(tensor.tolist())}{dtype}{device})"
-        return _drawn(shape, tensor, dtype, device)
-    size = offset + 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True) if n)
-    return f"{_drawn((size,), tensor, dtype, device)}.as_strided({shape}, {strides}, {offset})"
-
-
-def _drawn(memory: tuple[int, ...], tensor: Tensor, dtype: str, device: str) -> str:
-    """An expression for memory of random numbers, in the range of those of `tensor`."""
-    seen = tensor.detach().flatten()[:_LOOKED_AT]
-    if tensor.is_floating_point() or tensor.is_complex():
-        if tensor.is_floating_point() and tensor.element_size() == 1:  # PyTorch draws no 8-bit floats
-            return f"torch.randn({memory}{device}){_unusual(tensor, seen, '', device)}.to({tensor.dtype})"
-        return f"torch.randn({memory}{dtype}{device}){_unusual(tensor, seen, dtype, device)}"
-    if tensor.dtype == torch.bool:
-        return f"torch.randint(0, 2, {memory}{device}).bool()"
-    known = seen.to(torch.int64)  # min() does not support unsigned integers of several bytes
-    low, high = (int(known.min()), int(known.max())) if known.numel() else (0, 0)
-    return f"torch.randint({low}, {min(high + 1, torch.iinfo(torch.int64).max)}, {memory}{dtype}{device})"
-
-
-def _unusual(tensor: Tensor, seen: Tensor, dtype: str, device: str) -> str:
-    """A call that writes the first special values of `tensor`, each to its place in memory."""
-    wide = seen.to(torch.complex128 if seen.is_complex() else torch.float64)
-    unusual = ~wide.isfinite()
-    if not seen.is_complex():
-        unusual |= (wide.abs() < torch.finfo(seen.dtype).tiny) & ((wide != 0) | wide.signbit())
-    places = unusual.nonzero().flatten()[:_WRITTEN_OUT]
-    if not len(places):
-        return ""
-    indices = zip(*(index.tolist() for index in torch.unravel_index(places, tensor.shape)), strict=True)
-    steps = [sum(i * step for i, step in zip(index, tensor.stride(), strict=True)) for index in indices]
-    at = [int(tensor.storage_offset() + step) for step in steps]
-    return f".put_(torch.tensor({at}{device}), torch.tensor({value_code(wide[places].tolist())}{dtype}{device}))"
+    return f"torch.tensor({value_code(tensor.tolist())}{dtype}{device})"

@@ -1,0 +1,58 @@
+"""Shrinks a failing case to a smaller one that still fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.samples import elements_in
+from opwright.checker.cases.variation import Arguments, replaced, tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_MOST_TRIALS = 60
+# Sizes and layouts are the fault itself: a smaller tensor would be another case.
+_FIXED = {Family.SAMPLE, Family.SIZE, Family.EMPTY, Family.UNEQUAL, Family.FAR}
+_WRITTEN_OUT = 6
+
+
+def smallest(case: Case, fails: Callable[[Case], bool]) -> Case:
+    """The smallest case found that `fails`: dimensions of one size are cut together, or a dimension alone.
+
+    Args:
+        case: a case that fails.
+        fails: whether a smaller case, which the reference may reject, fails in the same way.
+    """
+    if case.family in _FIXED:
+        return case
+    name, trials = case.name, 0
+    found = True
+    while found and trials < _MOST_TRIALS and elements_in(case.arguments) > _WRITTEN_OUT:
+        found = False
+        for arguments in _cut(case.arguments):
+            trials += 1
+            smaller = Case(f"{name}, made smaller (trial {trials})", case.family, arguments, argument=case.argument)
+            if fails(smaller):
+                case, found = smaller, True
+                break
+            if trials >= _MOST_TRIALS:
+                break
+    return case
+
+
+def _cut(given: Arguments) -> Iterator[Arguments]:
+    """Smaller arguments: the first or the second half of all dimensions of a size, or of one dimension."""
+    places = [(path, dim, tensor.shape[dim]) for path, tensor in tensors(given) for dim in range(tensor.dim())]
+    groups = [
+        [place for place in places if place[2] == size] for size in sorted({size for *_, size in places}, reverse=True)
+    ]
+    for group in (*groups, *([place] for place in places)):
+        size = group[0][2]
+        if size < 2:
+            continue
+        for start, length in ((0, size // 2), (size // 2, size - size // 2), (0, size - 1), (1, size - 1)):
+            made = given
+            for path, dim, _ in group:
+                made = replaced(made, path, dict(tensors(made))[path].narrow(dim, start, length))
+            yield made

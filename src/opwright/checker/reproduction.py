@@ -1,0 +1,133 @@
+"""Completes the lines that reproduce a fault: saves the tensors that they load, and runs them once."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from opwright.builder.cache import Cache
+from opwright.checker.cases.code import loaded_names
+from opwright.checker.channel import ForgedMessageError
+from opwright.checker.kinds import Kind
+from opwright.checker.served_process import served_process
+
+if TYPE_CHECKING:
+    from opwright.checker.cases.case import Case
+    from opwright.checker.job import Job
+    from opwright.checker.verdict import Cell, Failure
+    from opwright.checker.verdicts import Verdicts
+
+_LOADED = re.compile(r"torch\.load\('(inputs of [^\n]*)'\)$", re.MULTILINE)
+_MOST_FILES = 500
+_LONGEST_S = 120.0
+# Kinds of faults that a plain call of the operator shows in what it returns.
+_OF_THE_RESULT = {
+    *(
+        Kind.WRONG_RESULT,
+        Kind.WRONG_DTYPE,
+        Kind.RESULT_TYPE,
+        Kind.STRIDES,
+        Kind.OFFSET,
+        Kind.SIZE,
+        Kind.TAIL,
+        Kind.RANK,
+    ),
+    *(Kind.PRECISION, Kind.EDGE_VALUES, Kind.SPECIAL_VALUES, Kind.INTEGER_VALUES, Kind.OPTION, Kind.SHARED),
+}
+_NOT_SHOWN = "# Run by themselves, these lines did not show the fault."
+
+
+def complete(cell: Cell, job: Job, verdicts: Verdicts) -> Cell:
+    """`cell` with the lines of its faults ready to paste: their tensors are in files, and they have been run once."""
+    return replace(cell, failures=tuple(_complete(cell, failure, job, verdicts) for failure in cell.failures))
+
+
+def _complete(cell: Cell, failure: Failure, job: Job, verdicts: Verdicts) -> Failure:
+    if not failure.repro:
+        return failure
+    op = cell.op.rpartition(":")[2]
+    cases: list[Case] = []
+
+    def load(found: re.Match[str]) -> str:
+        case = verdicts.case_named(op, cell.device, found[1])
+        if case is None:
+            return f"{found[0]}  # whose numbers are not known"
+        cases.append(case)
+        return f"torch.load({str(saved(case))!r})"
+
+    lines = _LOADED.sub(load, failure.repro)
+    shows = _shows(cell, failure, lines, cases[0] if cases else None, job, verdicts)
+    return replace(failure, repro=lines if shows else f"{_NOT_SHOWN}\n{lines}")
+
+
+def saved(case: Case, folder: Path | None = None) -> Path:
+    """The file with those arguments of `case` that its lines load."""
+    file = io.BytesIO()
+    torch.save([_detached(case.arguments[name]) for name in loaded_names(case)], file)
+    content = file.getvalue()
+    folder = folder or Cache().root / "inputs"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{hashlib.sha256(content).hexdigest()[:16]}.pt"
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as part:
+        part.write(content)
+    Path(part.name).replace(path)
+    _keep_newest(folder)
+    return path
+
+
+def _detached(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_detached(one) for one in value]
+    return value.detach() if isinstance(value, Tensor) else value
+
+
+def _keep_newest(folder: Path) -> None:
+    files = sorted(folder.glob("*.pt"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in files[_MOST_FILES:]:
+        path.unlink(missing_ok=True)
+
+
+def _shows(cell: Cell, failure: Failure, lines: str, case: Case | None, job: Job, verdicts: Verdicts) -> bool:
+    """Whether the lines show the fault when they are run by themselves, as far as that can be seen."""
+    lines_only = [line for line in lines.splitlines() if not line.startswith("#")]
+    program = Path(job.work) / f"repro_{os.getpid()}.py"
+    program.write_text("\n".join(lines_only), encoding="utf-8")
+    message: dict[str, Any] | None = None
+    with served_process(
+        replace(job, path=str(program)),
+        program.with_suffix(".json"),
+        "opwright.checker.reproduction_worker",
+        job.environment,
+        job.python,
+        timeout_s=_LONGEST_S,
+    ) as process:
+        try:
+            message = process.channel.receive()
+        except ForgedMessageError:
+            return True
+    if message is None or process.completed.exit_code:
+        return True  # it crashes or hangs, as a fault may do
+    if failure.kind is Kind.BAD_INPUT:
+        return not message["error"]
+    if failure.kind in _OF_THE_RESULT and cell.runtime == "eager" and case is not None and not message["error"]:
+        op = verdicts.op(cell.op.rpartition(":")[2], cell.device)
+        if op.mutates:
+            return True
+        results = message["value"]
+        listed = list(results) if isinstance(results, tuple) else [results]
+        return verdicts.fault(cell.op.rpartition(":")[2], cell.device, case, listed) is not None
+    return not _is_about_the_lines(message["error"])
+
+
+def _is_about_the_lines(error: str) -> bool:
+    """Whether the lines themselves are wrong."""
+    return error.startswith(("NameError", "SyntaxError", "ImportError", "FileNotFoundError", "UnpicklingError"))

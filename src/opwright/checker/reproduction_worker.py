@@ -1,0 +1,37 @@
+"""The process in which the lines that reproduce a fault are run once.
+
+`checker.reproduction` starts it as `python -m opwright.checker.reproduction_worker JOB`; the path of the job is that of
+the lines.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import Any
+
+from opwright.checker.job import Job
+from opwright.checker.worker import job_line
+from opwright.spec.difference import first_line
+
+
+def main() -> None:
+    """Run the lines, and send the value of the last one, or the error."""
+    job = Job.read(Path(sys.argv[1]))
+    line = job_line(job)
+    message: dict[str, Any] = {"error": "", "value": None}
+    try:
+        tree = ast.parse(Path(job.path).read_text(encoding="utf-8"))
+        names: dict[str, Any] = {"__name__": "__main__"}
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, job.path, "exec"), names)  # noqa: S102  the lines that a report prints to be run
+        if isinstance(last, ast.Expr):
+            message["value"] = eval(compile(ast.Expression(last.value), job.path, "eval"), names)  # noqa: S307  the same
+    except Exception as error:
+        message["error"] = first_line(error)
+    line.tell(message)
+
+
+if __name__ == "__main__":
+    main()
