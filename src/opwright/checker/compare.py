@@ -39,6 +39,9 @@ _KINDS = {
 
 _BAD = (Family.BAD_RANK, Family.BAD_DEVICE)
 
+# Numbers of a dtype that were read correctly, and rounded too much, are no further off than this.
+_ROUNDED = 0.25
+
 
 def fault_of(op: Op, case: Case, wanted: Expected, results: list[Any]) -> Failure | None:
     """The fault in the `results` of calling `op` with `case`; None if they are as `wanted`."""
@@ -62,6 +65,8 @@ def _kind(case: Case, found: Difference) -> Kind:
         return Kind.RESULT_TYPE
     if case.family is Family.DTYPE and case.claimed:
         return Kind.WRONG_RESULT  # the kernel reads the dtype correctly, but computes wrongly with it
+    if case.family in (Family.DTYPE, Family.BAD_DTYPE) and found.relative < _ROUNDED:
+        return Kind.PRECISION  # bytes that are read as another dtype give numbers of another size
     if found.sort == "tail" and case.family in (Family.SAMPLE, Family.SIZE, Family.UNEQUAL):
         return Kind.TAIL
     return _KINDS[case.family]

@@ -30,6 +30,10 @@ class Kind(enum.Enum):
     LOAD = "load"
     REFERENCE = "reference"
     CRASH = "crash"
+    ABORT = "abort"
+    HEAP = "heap-corruption"
+    DIVISION = "division-by-zero"
+    INSTRUCTION = "illegal-instruction"
     HANG = "hang"
     RAISES = "raises"
     WRONG_RESULT = "wrong-result"
@@ -111,6 +115,26 @@ _DIAGNOSES = {
         "the process dies",
         "the kernel reads or writes memory outside the tensor: sizes, strides, rank or dtype are not checked",
         "check the arguments before memory is touched (opwright/check.h); --sanitize address names the line",
+    ),
+    Kind.ABORT: Diagnosis(
+        "the process aborts",
+        "an exception leaves a thread, a destructor or a noexcept function, or an assertion fails",
+        "catch exceptions where threads begin, and raise errors with STD_TORCH_CHECK; the output below may name it",
+    ),
+    Kind.HEAP: Diagnosis(
+        "the heap is corrupt",
+        "the kernel writes before or past the end of a buffer, or frees memory twice",
+        "check every index that is written to; --sanitize address names the line",
+    ),
+    Kind.DIVISION: Diagnosis(
+        "the process dies of an integer division",
+        "an integer is divided by zero, or the smallest one by -1: a size, a stride or a step that may be zero",
+        "check the divisor, and reject or treat zero before the loop",
+    ),
+    Kind.INSTRUCTION: Diagnosis(
+        "the processor does not know an instruction",
+        "the kernel was compiled for another processor, or runs into code that is not there",
+        "select vector instructions when the kernel runs, not with -march=native",
     ),
     Kind.HANG: Diagnosis(
         "the call does not end",
@@ -238,9 +262,9 @@ _DIAGNOSES = {
         "leave the mode as it is, or restore it before the call returns, also after an error",
     ),
     Kind.EXIT: Diagnosis(
-        "the process does not end as it should after the operators were called",
-        "a static object is destroyed while a thread uses it, a thread is not joined, or the exit code is changed",
-        "join threads and free resources before the call returns, or leave static objects undestroyed",
+        "the process ends where it should not, or not as it should",
+        "the kernel calls exit, does not join a thread, or destroys a static object while a thread uses it",
+        "raise errors instead; join threads and free resources before the call returns",
     ),
     Kind.CHANNEL: Diagnosis(
         "the operator writes to the channel of the check",

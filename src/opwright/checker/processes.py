@@ -39,6 +39,15 @@ _MOST_PROCESSES = 40
 _TOO_LONG = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 
+# What the C library prints when it finds its heap in disorder.
+_CORRUPT = re.compile(r"malloc|free\(\)|double free|corrupt|invalid (pointer|size|next size)|realloc\(\)")
+_KINDS = {
+    int(signal.SIGABRT): Kind.ABORT,
+    int(signal.SIGFPE): Kind.DIVISION,
+    int(signal.SIGILL): Kind.INSTRUCTION,
+}
+
+
 @dataclass
 class _Progress:
     """The progress of the cells of a job: the finished ones, and the crashes of the one that is next.
@@ -233,12 +242,21 @@ def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Wa
         _take(Cell(f"{job.namespace}::{op}", runtime, device, "failed", reason, failures=failures), watcher, progress)
 
 
+def _kind(step: Mapping[str, Any], exit_code: int, output: str) -> Kind:
+    """The kind of fault that the end of a process shows; a step's own kind only where memory was not accessible."""
+    if exit_code >= 0:
+        return Kind.EXIT
+    if -exit_code in (signal.SIGSEGV, signal.SIGBUS):
+        return Kind(step.get("crash", Kind.CRASH.value))
+    if exit_code == -signal.SIGABRT and _CORRUPT.search(output):
+        return Kind.HEAP
+    return _KINDS.get(-exit_code, Kind.CRASH)
+
+
 def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: float | None) -> Failure:
     """The fault of a step that ended the process; `limit_s` is the limit that it exceeded."""
     headline, report = report_in(output)
-    # A kill from outside does not indicate a fault of the step.
-    meant = Kind.CRASH.value if exit_code == -signal.SIGKILL else step.get("crash", Kind.CRASH.value)
-    kind = Kind.SANITIZER if headline else Kind.HANG if limit_s else Kind(meant)
+    kind = Kind.SANITIZER if headline else Kind.HANG if limit_s else _kind(step, exit_code, output)
     ended = f"no end after {limit_s:g} s" if limit_s else f"the process {ending(exit_code)}"
     return Failure(
         kind,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -51,11 +51,13 @@ class Difference:
         sort: "type" (shape, dtype or device), "tail" (only the last few elements), or "values".
         got: the description of the result.
         expected: the description of the expected result.
+        relative: the median relative error of the wrong elements; infinite if they are not numbers.
     """
 
     sort: str
     got: str
     expected: str
+    relative: float = field(default=math.inf, compare=False)
 
 
 @dataclass(frozen=True)
@@ -233,7 +235,13 @@ def _difference(result: Tensor, precise: Tensor, wrong: Tensor) -> Difference:
         "tail" if at_end else "values",
         f"{described(result)}, at {index}: {got!r}; {len(wrong)} of {total} elements differ{by}",
         f"at {index}: {goal!r}",
+        _relative_error(result.flatten()[wrong].to(wide), precise.flatten()[wrong].to(wide)),
     )
+
+
+def _relative_error(result: Tensor, precise: Tensor) -> float:
+    errors = (result - precise).abs() / precise.abs()
+    return float(errors.nan_to_num(math.inf).median())
 
 
 def _close_numbers(result: Any, goal: Goal) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +74,7 @@ class Expected:
                 leaf += 1
             if found:
                 which = f"result {at}: " if len(results) > 1 else ""
-                return Difference(found.sort, which + found.got, which + found.expected)
+                return replace(found, got=which + found.got, expected=which + found.expected)
         return None
 
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from opwright.checker.behavior.memory import same_bytes
 from opwright.checker.behavior.poison import poisoned
+from opwright.checker.behavior.same_call import difference
 from opwright.checker.behavior.shrink import smallest
 from opwright.checker.behavior.size_pattern import SizePattern
 from opwright.checker.behavior.thread_count import threads
@@ -34,6 +36,8 @@ _OF_THE_RESULT = (
 )
 # The content of poisoned memory.
 _POISON = "NaN or the largest integer, which fresh memory was filled with"
+# What varies where numbers lie in memory.
+_OF_THE_LAYOUT = (Family.STRIDES, Family.OFFSET, Family.SHARED)
 # When a wrong result is looked at again.
 _LATER_S = 0.05
 # Expected results of more elements are not kept for the other runtimes.
@@ -121,9 +125,41 @@ def _refined(subject: Subject, case: Case, results: list[Any], fault: Failure) -
         return Failure(Kind.LATE, case.name, code, f"when the call returns: {fault.got}", fault.expected)
     if fault.kind in _OF_THE_RESULT and _is_poison(subject, case, results):
         return Failure(Kind.UNINITIALISED, case.name, code, f"{fault.got}: {_POISON}", fault.expected)
-    if fault.kind in (Kind.WRONG_RESULT, Kind.SIZE, Kind.TAIL) and _is_right_with_one_thread(subject, case):
+    if _is_right_with_one_thread(subject, case):
         return replace(fault, kind=Kind.THREADS, got=f"with {torch.get_num_threads()} threads: {fault.got}")
+    if _differs_when_repeated(subject, case, results):
+        return replace(fault, kind=Kind.STATE, got=f"{fault.got}, and other numbers when the call is repeated")
+    if case.family in _OF_THE_LAYOUT and _is_wrong_in_plain_memory(subject, case):
+        return replace(fault, kind=Kind.WRONG_RESULT)
     return fault
+
+
+def _is_right_with_one_thread(subject: Subject, case: Case) -> bool:
+    """Whether the results of one thread are right, and those of several are still wrong."""
+    with threads(1):
+        alone = _fault_again(subject, case)
+    return alone is None and _fault_again(subject, case) is not None
+
+
+def _differs_when_repeated(subject: Subject, case: Case, results: list[Any]) -> bool:
+    try:
+        again = subject.call(case.fresh())
+    except Exception:
+        return True
+    return difference(again, results) is not None
+
+
+def _is_wrong_in_plain_memory(subject: Subject, case: Case) -> bool:
+    """Whether the same numbers in contiguous memory, which nothing shares, give a wrong result too."""
+    plain = pytree.tree_map_only(Tensor, lambda one: one.clone(memory_format=torch.contiguous_format), case.arguments)
+    return _fault_again(subject, Case(f"{case.name}, in plain memory", case.family, plain)) is not None
+
+
+def _fault_again(subject: Subject, case: Case) -> Failure | None:
+    try:
+        return subject.judge(case, subject.call(case.fresh()))
+    except Exception as error:
+        return Failure(Kind.RAISES, case.name, got=first_line(error))
 
 
 def _is_judged(case: Case, wanted: Outline) -> bool:
@@ -131,11 +167,6 @@ def _is_judged(case: Case, wanted: Outline) -> bool:
     if wanted.unknown:
         return False
     return wanted.refusal != "" or case.family not in (Family.MAGNITUDE, Family.PAIR) or wanted.is_accurate
-
-
-def _is_right_with_one_thread(subject: Subject, case: Case) -> bool:
-    with threads(1):
-        return subject.judge(case, subject.call(case.fresh())) is None
 
 
 def _written(subject: Subject, case: Case, arguments: dict[str, Any], code: str) -> Failure | None:

@@ -26,7 +26,7 @@ _SPECIAL = {
     "infinities": [float("inf"), float("-inf")],
     "denormals and signed zeros": [1e-40, -1e-40, -0.0, 0.0],
 }
-_ROW_VALUES = {"NaN": float("nan"), "-inf": float("-inf"), "+inf": float("inf"), "zero": 0.0}
+_ROW_VALUES = {"NaN": float("nan"), "-inf": float("-inf"), "+inf": float("inf")}
 
 
 def contents(case: Case, seed: int) -> Iterator[Variation]:
@@ -155,6 +155,7 @@ _FLOATING: dict[str, tuple[Family, Content]] = {
     "half zero": (Family.EDGE, lambda x, g: x * (torch.rand(x.shape, generator=g) < 1 / 2).to(x)),
     "sorted": (Family.EDGE, _ordered(descending=False)),
     "sorted, largest first": (Family.EDGE, _ordered(descending=True)),
+    "with rows of zero": (Family.EDGE, _rows(0.0, -1)),
     **{f"with {name}": (Family.SPECIAL, _sprinkled(numbers)) for name, numbers in _SPECIAL.items()},
     "with one NaN": (Family.SPECIAL, _single(float("nan"))),
     "with NaN at the end": (Family.SPECIAL, _single(float("nan"), last=True)),
