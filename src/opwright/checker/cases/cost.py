@@ -22,6 +22,10 @@ _MOST_ELEMENTS = 2**24
 _SECONDS = 2.0
 # Numbers up to this cannot make a call expensive.
 _HARMLESS = 64
+# Neither can tensors of this many elements. With more than the second number, a call is made only if its reference can
+# be run without numbers.
+_FEW_ELEMENTS = 2**11
+_MANY_ELEMENTS = 2**18
 
 
 class _TooExpensive(BaseException):
@@ -41,7 +45,10 @@ class _Sizes(TorchDispatchMode):
 
 def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
     """Whether the reference makes no large tensors and ends soon; False if that is unknown."""
-    if not any(_is_large(leaf) for leaf in pytree.tree_leaves(arguments)):
+    leaves = pytree.tree_leaves(arguments)
+    has_large_number = any(map(_is_large, leaves))
+    elements = sum(leaf.numel() for leaf in leaves if isinstance(leaf, Tensor))
+    if not has_large_number and elements <= _FEW_ELEMENTS:
         return True
     mode = FakeTensorMode()
     fake = pytree.tree_map_only(Tensor, mode.from_tensor, arguments)
@@ -53,7 +60,8 @@ def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
         return False
     except Exception as error:
         # A size or a branch that depends on numbers is unknown; other errors reject the call, which costs nothing.
-        return "data-dependent" not in str(error).lower() and "DataDependent" not in type(error).__name__
+        is_unknown = "data-dependent" in str(error).lower() or "DataDependent" in type(error).__name__
+        return not is_unknown or (not has_large_number and elements <= _MANY_ELEMENTS)
     return True
 
 

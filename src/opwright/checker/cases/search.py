@@ -71,7 +71,7 @@ def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Cas
     by_name: dict[str, Case] = {}
     for case in cases:
         by_name.setdefault(case.name, case)
-    return list(by_name.values())
+    return [case for case in by_name.values() if is_affordable(op, case.arguments)]
 
 
 def pairs(op: Op, given: list[Case], varied: list[Case], options: Options) -> Iterator[Case]:
@@ -116,9 +116,7 @@ def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
         shared(op, case),
     ):
         for one in _some(list(variations), options):
-            made = one.of(case)
-            if is_affordable(op, made.arguments):
-                yield made
+            yield one.of(case)
 
 
 def _some(variations: list[Variation], options: Options) -> Iterable[Variation]:
