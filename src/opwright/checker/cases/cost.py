@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import threading
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,7 @@ def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
     fake = pytree.tree_map_only(Tensor, mode.from_tensor, arguments)
     positional, keywords = op.spread(fake)
     try:
-        with _time_limit(), _Sizes(), mode:  # type: ignore[no-untyped-call]
+        with _time_limit(), _no_log(), _Sizes(), mode:  # type: ignore[no-untyped-call]
             op.reference(*positional, **keywords)
     except _TooExpensive:
         return False
@@ -59,6 +60,17 @@ def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
 
 def _is_large(value: Any) -> bool:
     return isinstance(value, (int, float)) and not abs(value) <= _HARMLESS
+
+
+@contextlib.contextmanager
+def _no_log() -> Iterator[None]:
+    """No log of the calls that PyTorch rejects: each would be a traceback on stderr."""
+    log = logging.getLogger(FakeTensorMode.__module__)
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 @contextlib.contextmanager

@@ -150,11 +150,12 @@ def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: O
     needed = given[: max(chosen) + 1]
     most = max(_MOST_ELEMENTS, *(elements_in(case.arguments) for case in needed))
     slots = size_slots(op, device, options.seed)[:_MOST_SIZES_VARIED]
-    elements = elements_in(given[chosen[0]].arguments)
+    elements = [max(elements_in(given[at].arguments), 1) for at in chosen]
     tried: list[dict[SizeSlot, int]] = []
     for slot in slots:
-        split = -(-_SPLIT_ELEMENTS * max(slot.default, 1) // max(elements, 1)) | 1
-        large = (split,) if options.quick else (split, _SPLIT_ROWS)
+        # For each sample its own: the size that divides a small one is too large for the others.
+        split = dict.fromkeys(-(-_SPLIT_ELEMENTS * max(slot.default, 1) // count) | 1 for count in elements)
+        large = (*split,) if options.quick else (*split, _SPLIT_ROWS)
         tried += [{slot: size} for size in (*(_QUICK_SIZES if options.quick else _SIZES), *large)]
     tried += _two_sizes(slots, options)
     for sizes in tried:
