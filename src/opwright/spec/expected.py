@@ -52,7 +52,7 @@ class Expected:
                 continue
             goal, mine = precise.double(), own.double()
             lost = (mine - goal).abs() > _INACCURATE * goal.abs() + torch.finfo(own.dtype).tiny
-            overflows = ~mine.isfinite() & goal.to(own.dtype).isfinite()
+            overflows = ~mine.isfinite() & goal.to(own.dtype).double().isfinite()
             if bool(overflows.any()) or float(lost.double().mean()) > _INACCURATE:
                 return False
         return True

@@ -45,7 +45,7 @@ def check_results(subject: Subject, recorder: Recorder, cases: Iterable[Case]) -
             continue
         fault = _fault(subject, recorder, case)
         sizes.add(case, fault)
-        if fault is not None and not sizes.holds(fault):
+        if fault is not None and not sizes.holds(case, fault):
             recorder.fail(fault)
         if sum(tensor.numel() for tensor in derive.tensors(case.arguments)) > _KEPT_ELEMENTS:
             subject.forget(case)

@@ -100,9 +100,10 @@ def copied(tensor: Tensor, storages: dict[int, torch.UntypedStorage] | None = No
 
 
 def _with_plain_booleans(tensor: Tensor) -> Tensor:
-    if tensor.dtype != torch.bool or tensor.is_meta or not bool((tensor.view(torch.uint8) > 1).any()):
-        return tensor
-    return tensor.copy_(tensor.view(torch.uint8) != 0)
+    if tensor.dtype == torch.bool and not tensor.is_meta and not is_far(tensor):
+        # All of the memory, because elements of an expanded tensor share theirs.
+        torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).clamp_(max=1)
+    return tensor
 
 
 # More than 32 bits can count.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -35,7 +37,8 @@ class _Sizes(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         for tensor in pytree.tree_leaves(made):
-            if isinstance(tensor, Tensor) and tensor.numel() > _MOST_ELEMENTS:
+            # A size that depends on values is not known, and counts as one.
+            if isinstance(tensor, Tensor) and math.prod(n for n in tensor.shape if isinstance(n, int)) > _MOST_ELEMENTS:
                 raise _TooExpensive
         return made
 
@@ -44,7 +47,7 @@ def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
     """Whether the reference makes no large tensors and ends soon; False if that is unknown."""
     if not any(_is_large(leaf) for leaf in pytree.tree_leaves(arguments)):
         return True
-    mode = FakeTensorMode()
+    mode = FakeTensorMode(static_shapes=True, shape_env=ShapeEnv())
     fake = pytree.tree_map_only(Tensor, mode.from_tensor, arguments)
     positional, keywords = op.spread(fake)
     try:
@@ -53,7 +56,7 @@ def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
     except _TooExpensive:
         return False
     except Exception as error:
-        # A size or a branch that depends on numbers is unknown; other errors reject the call, which costs nothing.
+        # A branch that depends on numbers is unknown; other errors reject the call, which costs nothing.
         return "data-dependent" not in str(error).lower() and "DataDependent" not in type(error).__name__
     return True
 
@@ -84,9 +87,10 @@ def _time_limit() -> Iterator[None]:
         raise _TooExpensive
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+    timer = signal.setitimer(signal.ITIMER_REAL, _SECONDS)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *timer)

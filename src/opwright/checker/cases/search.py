@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -61,12 +62,12 @@ def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Cas
     sizes = list(_sizes(op, given, chosen, device, options))
     cases = [
         *_dtypes(op, given, chosen, device, options),
-        *(one.of(given[at]) for at in chosen for one in _layouts(given[at])),
+        *(case for at in chosen for case in _made(_layouts(given[at]), given[at])),
         *sizes,
         *(case for at in chosen for case in resized(given[at], _of(given[at], sizes), quick=options.quick)),
         *(case for at in chosen for case in _others(op, given[at], options)),
         *_far(given[smallest[0]], op),
-        *(one.of(given[smallest[0]]) for one in _bad(given[smallest[0]])),
+        *_made(_bad(given[smallest[0]]), given[smallest[0]]),
     ]
     by_name: dict[str, Case] = {}
     for case in cases:
@@ -115,10 +116,16 @@ def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
         unequal(case),
         shared(op, case),
     ):
-        for one in _some(list(variations), options):
-            made = one.of(case)
+        for made in _made(_some(list(variations), options), case):
             if is_affordable(op, made.arguments):
                 yield made
+
+
+def _made(variations: Iterable[Variation], case: Case) -> Iterator[Case]:
+    """`case` with each of the `variations` that apply: PyTorch computes nothing with some dtypes, as uint16."""
+    for one in variations:
+        with contextlib.suppress(Exception):
+            yield one.of(case)
 
 
 def _some(variations: list[Variation], options: Options) -> Iterable[Variation]:
