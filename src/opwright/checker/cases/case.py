@@ -73,9 +73,14 @@ class Case:
         fresh: dict[str, Any] = pytree.tree_map_only(Tensor, lambda one: copied(one, storages), self.arguments)
         return fresh
 
-    def plain(self) -> dict[str, Any]:
-        """Copies of the arguments in which the bytes of booleans are 0 and 1, as PyTorch's own operators expect."""
-        plain: dict[str, Any] = pytree.tree_map_only(Tensor, _with_plain_booleans, self.fresh())
+    def plain(self, *, apart: bool = False) -> dict[str, Any]:
+        """Copies of the arguments in which the bytes of booleans are 0 and 1, as PyTorch's own operators expect.
+
+        Args:
+            apart: whether each copy has memory of its own.
+        """
+        fresh = pytree.tree_map_only(Tensor, copied, self.arguments) if apart else self.fresh()
+        plain: dict[str, Any] = pytree.tree_map_only(Tensor, _with_plain_booleans, fresh)
         return plain
 
 

@@ -80,6 +80,23 @@ def test_fresh_arguments_share_the_memory_that_the_case_shares(make_subject: Mak
         assert storage(first["x"]) != storage(second["x"])
 
 
+def test_the_reference_gets_copies_apart_where_only_the_search_shares_memory(make_subject: MakeSubject) -> None:
+    text = PURE.replace("return x + y", "return (x - y) + (x.data_ptr() == y.data_ptr())")
+    subject = make_subject(text)
+    (sample,) = subject.samples
+    (case,) = [one.of(sample) for one in shared(subject.op, sample) if one.what == "x and y the same tensor"]
+    apart = case.plain(apart=True)
+    assert storage(apart["x"]) != storage(apart["y"])
+    assert torch.equal(apart["x"], apart["y"])
+    wanted = subject.expected(case)
+    assert not wanted.own[0].any()
+    # What cancels may round as it does for other tensors.
+    assert wanted.difference([torch.full((4, 3), 1e-9)]) is None
+    assert wanted.difference([torch.full((4, 3), 1e-3)]) is not None
+    (own,) = [Case("sample 1", Family.SAMPLE, case.arguments)]
+    assert (subject.expected(own).own[0] == 1).all()
+
+
 def test_fresh_arguments_of_different_memory_share_none() -> None:
     case = Case("sample 1", Family.SAMPLE, {"x": torch.ones(3), "y": torch.ones(3)})
     copy = case.fresh()
