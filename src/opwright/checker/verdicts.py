@@ -63,6 +63,7 @@ class Verdicts:
                     "refusal": found.refusal,
                     "unknown": found.unknown,
                     "is_accurate": found.is_accurate,
+                    "is_finite": found.is_finite,
                     "own": own,
                 }
             case "fault":

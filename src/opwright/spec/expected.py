@@ -45,14 +45,19 @@ class Expected:
     nearby: Nearby | None = None
 
     @property
+    def is_finite(self) -> bool:
+        """Whether all results of the oracle are finite."""
+        return are_finite(list(self.precise))
+
+    @property
     def is_accurate(self) -> bool:
-        """Whether the reference itself stays finite, and loses no more than a few results, in its own precision."""
+        """Whether the reference is finite where the oracle is, and loses no more than a few results."""
         for own, precise in zip(*map(derive.tensors, (list(self.own), list(self.precise))), strict=True):
             if not own.is_floating_point() or not own.numel():
                 continue
             goal, mine = precise.double(), own.double()
             lost = (mine - goal).abs() > _INACCURATE * goal.abs() + torch.finfo(own.dtype).tiny
-            overflows = ~mine.isfinite() & goal.to(own.dtype).isfinite()
+            overflows = ~mine.isfinite() & goal.to(own.dtype).double().isfinite()
             if bool(overflows.any()) or float(lost.double().mean()) > _INACCURATE:
                 return False
         return True
@@ -159,6 +164,12 @@ def call_results(op: Op, results: Any, arguments: Mapping[str, Any]) -> list[Any
     listed = list(results) if isinstance(results, tuple) else [results]
     returned = listed if op.results else []
     return [*returned, *(arguments[name] for name in op.mutates)]
+
+
+def are_finite(values: Any) -> bool:
+    """Whether all floating-point numbers in the tensors of `values` are finite."""
+    floating = (tensor for tensor in derive.tensors(values) if tensor.is_floating_point() and not tensor.is_meta)
+    return all(bool(tensor.double().isfinite().all()) for tensor in floating)
 
 
 def _is_missing_kernel(error: Exception) -> bool:

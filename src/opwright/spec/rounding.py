@@ -73,6 +73,13 @@ class Nearby:
         found = [torch.finfo(tensor.dtype).eps for tensor in derive.tensors(self.arguments) if _moves(tensor)]
         return max(found, default=torch.finfo(torch.float32).eps)
 
+    @property
+    def largest(self) -> float:
+        """The largest finite magnitude among the floating-point arguments."""
+        found = [tensor for tensor in derive.tensors(self.arguments) if _moves(tensor) and tensor.numel()]
+        wide = (one.detach().to(torch.complex128 if one.is_complex() else torch.float64).abs() for one in found)
+        return max((float(one.nan_to_num(0.0, 0.0, 0.0).max()) for one in wide), default=0.0)
+
     def accumulation(self, numel: int) -> float:
         """How many times more than one rounding a sequential accumulation may lose, for a result of `numel` elements.
 

@@ -156,7 +156,7 @@ def test_a_crash_costs_a_step_and_the_rest_of_the_cell_still_runs(ran: Ran) -> N
     assert failure.expected == "a result, or an error"
     assert failure.detail == "a last word"
     assert failure.repro.endswith("x = torch.randn((17,))\n" + failure.repro.splitlines()[-1])
-    assert watched.cases.index("sample 1 with NaN") > watched.cases.index(failure.case)
+    assert watched.cases.index("sample 1, x with one dimension more") > watched.cases.index(failure.case)
     assert cell.reason == ""
 
 

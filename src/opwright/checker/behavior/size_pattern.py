@@ -31,12 +31,12 @@ class SizePattern:
         name, size = case.size
         if fault is None:
             self._right.setdefault(name, set()).add(size)
-        elif self.holds(fault):
+        elif self.holds(case, fault):
             self._wrong.setdefault(name, {})[size] = fault
 
-    def holds(self, fault: Failure) -> bool:
-        """Whether the kind of `fault` depends on the other sizes."""
-        return fault.kind in (Kind.SIZE, Kind.TAIL)
+    def holds(self, case: Case, fault: Failure) -> bool:
+        """Whether the kind of `fault` depends on the other sizes; it is then one of `faults`."""
+        return case.size is not None and fault.kind in (Kind.SIZE, Kind.TAIL)
 
     def faults(self) -> Iterator[Failure]:
         """The first fault of each varied size, with the kind that the sizes show."""

@@ -73,9 +73,14 @@ class Case:
         fresh: dict[str, Any] = pytree.tree_map_only(Tensor, lambda one: copied(one, storages), self.arguments)
         return fresh
 
-    def plain(self) -> dict[str, Any]:
-        """Copies of the arguments in which the bytes of booleans are 0 and 1, as PyTorch's own operators expect."""
-        plain: dict[str, Any] = pytree.tree_map_only(Tensor, _with_plain_booleans, self.fresh())
+    def plain(self, *, apart: bool = False) -> dict[str, Any]:
+        """Copies of the arguments in which the bytes of booleans are 0 and 1, as PyTorch's own operators expect.
+
+        Args:
+            apart: whether each copy has memory of its own.
+        """
+        fresh = pytree.tree_map_only(Tensor, copied, self.arguments) if apart else self.fresh()
+        plain: dict[str, Any] = pytree.tree_map_only(Tensor, _with_plain_booleans, fresh)
         return plain
 
 
@@ -100,9 +105,10 @@ def copied(tensor: Tensor, storages: dict[int, torch.UntypedStorage] | None = No
 
 
 def _with_plain_booleans(tensor: Tensor) -> Tensor:
-    if tensor.dtype != torch.bool or tensor.is_meta or not bool((tensor.view(torch.uint8) > 1).any()):
-        return tensor
-    return tensor.copy_(tensor.view(torch.uint8) != 0)
+    if tensor.dtype == torch.bool and not tensor.is_meta and not is_far(tensor):
+        # All of the memory, because elements of an expanded tensor share theirs.
+        torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).clamp_(max=1)
+    return tensor
 
 
 # More than 32 bits can count.

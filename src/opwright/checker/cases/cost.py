@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import math
 import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -38,7 +41,8 @@ class _Sizes(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         for tensor in pytree.tree_leaves(made):
-            if isinstance(tensor, Tensor) and tensor.numel() > _MOST_ELEMENTS:
+            # A size that depends on values is not known, and counts as one.
+            if isinstance(tensor, Tensor) and math.prod(n for n in tensor.shape if isinstance(n, int)) > _MOST_ELEMENTS:
                 raise _TooExpensive
         return made
 
@@ -50,16 +54,16 @@ def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
     elements = sum(leaf.numel() for leaf in leaves if isinstance(leaf, Tensor))
     if not has_large_number and elements <= _FEW_ELEMENTS:
         return True
-    mode = FakeTensorMode()
+    mode = FakeTensorMode(static_shapes=True, shape_env=ShapeEnv())
     fake = pytree.tree_map_only(Tensor, mode.from_tensor, arguments)
     positional, keywords = op.spread(fake)
     try:
-        with _time_limit(), _Sizes(), mode:  # type: ignore[no-untyped-call]
+        with _time_limit(), _no_log(), _Sizes(), mode:  # type: ignore[no-untyped-call]
             op.reference(*positional, **keywords)
     except _TooExpensive:
         return False
     except Exception as error:
-        # A size or a branch that depends on numbers is unknown; other errors reject the call, which costs nothing.
+        # A branch that depends on numbers is unknown; other errors reject the call, which costs nothing.
         is_unknown = "data-dependent" in str(error).lower() or "DataDependent" in type(error).__name__
         return not is_unknown or (not has_large_number and elements <= _MANY_ELEMENTS)
     return True
@@ -67,6 +71,17 @@ def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
 
 def _is_large(value: Any) -> bool:
     return isinstance(value, (int, float)) and not abs(value) <= _HARMLESS
+
+
+@contextlib.contextmanager
+def _no_log() -> Iterator[None]:
+    """No log of the calls that PyTorch rejects: each would be a traceback on stderr."""
+    log = logging.getLogger(FakeTensorMode.__module__)
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 @contextlib.contextmanager
@@ -80,9 +95,10 @@ def _time_limit() -> Iterator[None]:
         raise _TooExpensive
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+    timer = signal.setitimer(signal.ITIMER_REAL, _SECONDS)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *timer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -61,12 +62,12 @@ def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Cas
     sizes = list(_sizes(op, given, chosen, device, options))
     cases = [
         *_dtypes(op, given, chosen, device, options),
-        *(one.of(given[at]) for at in chosen for one in _layouts(given[at])),
+        *(case for at in chosen for case in _made(_layouts(given[at]), given[at])),
         *sizes,
         *(case for at in chosen for case in resized(given[at], _of(given[at], sizes), quick=options.quick)),
         *(case for at in chosen for case in _others(op, given[at], options)),
         *_far(given[smallest[0]], op),
-        *(one.of(given[smallest[0]]) for one in _bad(given[smallest[0]])),
+        *_made(_bad(given[smallest[0]]), given[smallest[0]]),
     ]
     by_name: dict[str, Case] = {}
     for case in cases:
@@ -115,7 +116,13 @@ def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
         unequal(case),
         shared(op, case),
     ):
-        for one in _some(list(variations), options):
+        yield from _made(_some(list(variations), options), case)
+
+
+def _made(variations: Iterable[Variation], case: Case) -> Iterator[Case]:
+    """`case` with each of the `variations` that apply: PyTorch computes nothing with some dtypes, as uint16."""
+    for one in variations:
+        with contextlib.suppress(Exception):
             yield one.of(case)
 
 
@@ -148,11 +155,12 @@ def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: O
     needed = given[: max(chosen) + 1]
     most = max(_MOST_ELEMENTS, *(elements_in(case.arguments) for case in needed))
     slots = size_slots(op, device, options.seed)[:_MOST_SIZES_VARIED]
-    elements = elements_in(given[chosen[0]].arguments)
+    elements = [max(elements_in(given[at].arguments), 1) for at in chosen]
     tried: list[dict[SizeSlot, int]] = []
     for slot in slots:
-        split = -(-_SPLIT_ELEMENTS * max(slot.default, 1) // max(elements, 1)) | 1
-        large = (split,) if options.quick else (split, _SPLIT_ROWS)
+        # For each sample its own: the size that divides a small one is too large for the others.
+        split = dict.fromkeys(-(-_SPLIT_ELEMENTS * max(slot.default, 1) // count) | 1 for count in elements)
+        large = (*split,) if options.quick else (*split, _SPLIT_ROWS)
         tried += [{slot: size} for size in (*(_QUICK_SIZES if options.quick else _SIZES), *large)]
     tried += _two_sizes(slots, options)
     for sizes in tried:

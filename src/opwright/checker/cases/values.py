@@ -21,11 +21,7 @@ Content = Callable[[Tensor, torch.Generator], Tensor]
 
 _SCALES = (1e-30, 1e-20, 1e-10, 1e-5, 1e-3, 1e3, 1e5, 1e10, 1e20, 1e30)
 _OFFSETS = (1.0, -1.0, 1e2, 1e4, -1e4)
-_SPECIAL = {
-    "NaN": [float("nan")],
-    "infinities": [float("inf"), float("-inf")],
-    "denormals and signed zeros": [1e-40, -1e-40, -0.0, 0.0],
-}
+_SPECIAL = {"NaN": (float("nan"),), "infinities": (float("inf"), float("-inf"))}
 _ROW_VALUES = {"NaN": float("nan"), "-inf": float("-inf"), "+inf": float("inf")}
 
 
@@ -87,7 +83,7 @@ def _wild(x: Tensor, g: torch.Generator) -> Tensor:
     return (drawn * _wide(x).sign()).clamp(torch.finfo(x.dtype).min, torch.finfo(x.dtype).max)
 
 
-def _sprinkled(numbers: list[float]) -> Content:
+def _sprinkled(*numbers: float) -> Content:
     def sprinkle(x: Tensor, g: torch.Generator) -> Tensor:
         # Every fifth element, from a random one on: some rows and vectors have one, some have none.
         flat = x.view(-1)
@@ -96,6 +92,11 @@ def _sprinkled(numbers: list[float]) -> Content:
         return x
 
     return sprinkle
+
+
+def _denormal(x: Tensor, g: torch.Generator) -> Tensor:
+    small = torch.finfo(x.dtype).tiny / 8
+    return _sprinkled(small, -small, -0.0, 0.0)(x, g)
 
 
 def _single(number: float, *, last: bool = False) -> Content:
@@ -156,7 +157,8 @@ _FLOATING: dict[str, tuple[Family, Content]] = {
     "sorted": (Family.EDGE, _ordered(descending=False)),
     "sorted, largest first": (Family.EDGE, _ordered(descending=True)),
     "with rows of zero": (Family.EDGE, _rows(0.0, -1)),
-    **{f"with {name}": (Family.SPECIAL, _sprinkled(numbers)) for name, numbers in _SPECIAL.items()},
+    **{f"with {name}": (Family.SPECIAL, _sprinkled(*numbers)) for name, numbers in _SPECIAL.items()},
+    "with denormals and signed zeros": (Family.SPECIAL, _denormal),
     "with one NaN": (Family.SPECIAL, _single(float("nan"))),
     "with NaN at the end": (Family.SPECIAL, _single(float("nan"), last=True)),
     "with one infinity": (Family.SPECIAL, _single(float("inf"))),

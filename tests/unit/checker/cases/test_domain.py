@@ -40,7 +40,7 @@ def test_calls_outside_the_domain_are_not_made_and_counted(make_subject: MakeSub
     assert (cell["status"], cell["failures"]) == ("passed", [])
     assert re.search(r"\d+ variations lie outside the domain that op\.py states and were not called", cell["reason"])
     steps = {event["step"] for event in events if event["event"] == "step"}
-    assert "sample 1, x one longer in dimension 0" in steps
+    assert "sample 1, dimension 0 of x one longer" in steps
     assert "sample 1, x with one dimension less" not in steps  # 5 rows: some indices are outside
 
 

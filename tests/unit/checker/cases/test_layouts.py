@@ -26,24 +26,31 @@ def memory(tensor: Tensor) -> Tensor:
 
 
 def by_name(tensor: Tensor) -> dict[str, Tensor]:
-    return {name: other for name, _, other in layouts(tensor)}
+    return {name: make(tensor) for name, _, make in layouts(tensor)}
 
 
 @given(shape=SHAPES, dtype=DTYPES)
-def test_every_layout_holds_the_same_numbers(shape: list[int], dtype: torch.dtype) -> None:
+def test_every_layout_has_the_same_numbers(shape: list[int], dtype: torch.dtype) -> None:
     tensor = numbered(shape, dtype)
-    for name, _, other in layouts(tensor):
+    goals = {
+        "expanded": tensor[:1].expand(tensor.shape),
+        "expanded in the last dimension": tensor[..., :1].expand(tensor.shape),
+        # The rows of a sliding window.
+        "with overlapping rows": tensor.flatten().unfold(0, tensor[0].numel(), 1)[: len(tensor)].reshape(shape),
+    }
+    for name, other in by_name(tensor).items():
         assert (other.shape, other.dtype) == (tensor.shape, tensor.dtype)
-        # Expanded is one row, seen as often as there are rows.
-        goal = tensor[:1].expand(tensor.shape) if name == "expanded" else tensor
-        assert torch.equal(other, goal), name
+        assert torch.equal(other, goals.get(name, tensor)), name
 
 
 @given(shape=st.lists(st.integers(2, 5), min_size=1, max_size=4))
 def test_strides_or_the_offset_really_differ(shape: list[int]) -> None:
     tensor = numbered(shape)
-    for name, family, other in layouts(tensor):
-        if family is Family.STRIDES:
+    for name, family, make in layouts(tensor):
+        other = make(tensor)
+        if name == "as a negative view":
+            assert other.is_neg()
+        elif family is Family.STRIDES:
             assert other.stride() != tensor.stride(), name
             assert not other.is_contiguous()
             assert other.storage_offset() == 0
@@ -52,14 +59,35 @@ def test_strides_or_the_offset_really_differ(shape: list[int]) -> None:
             assert other.storage_offset() > 0
 
 
-def test_the_layouts_of_a_batch_of_images_are_all_there() -> None:
+def test_a_batch_of_images_has_all_layouts() -> None:
     tensor = numbered([2, 3, 4, 5])
     found = by_name(tensor)
-    names = ["transposed", "every second element", "expanded", "channels last", "with a storage offset"]
-    assert list(found) == names
+    assert list(found) == [
+        "transposed",
+        "in a part of wider rows",
+        "with dimensions in reverse",
+        "every second element",
+        "expanded",
+        "expanded in the last dimension",
+        "with overlapping rows",
+        "channels last",
+        "with a storage offset",
+        "as a negative view",
+    ]
     assert found["transposed"].stride() == (60, 20, 1, 4)
+    assert found["in a part of wider rows"].stride() == (96, 32, 8, 1)
+    assert found["with dimensions in reverse"].stride() == (1, 2, 6, 24)
     assert found["expanded"].stride(0) == 0
+    assert found["expanded in the last dimension"].stride(3) == 0
+    assert found["with overlapping rows"].stride() == (1, 20, 5, 1)
     assert found["channels last"].is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_complex_tensor_is_tried_as_a_conjugate_view() -> None:
+    tensor = torch.tensor([1 + 2j, 3 - 1j])
+    view = by_name(tensor)["as a conjugate view"]
+    assert view.is_conj()
+    assert torch.equal(view, tensor)
 
 
 @pytest.mark.parametrize("shape", [[], [0], [3, 0]])
@@ -73,7 +101,12 @@ def test_what_has_one_layout_alone_is_left_as_it_is(shape: list[int]) -> None:
 )
 def test_what_lies_between_the_elements_shows_when_it_is_read(dtype: torch.dtype, filling: float) -> None:
     found = by_name(torch.zeros(2, 3, dtype=dtype))
-    for name, gaps in (("every second element", slice(1, None, 2)), ("with a storage offset", slice(0, 3))):
+    gaps_of = {
+        "every second element": slice(1, None, 2),
+        "with a storage offset": slice(0, 3),
+        "in a part of wider rows": slice(3, 6),
+    }
+    for name, gaps in gaps_of.items():
         between = memory(found[name])[gaps].double()
         assert torch.allclose(between, torch.tensor(filling).double(), equal_nan=True), name
 
@@ -116,9 +149,10 @@ def test_a_tensor_that_fills_its_memory_is_not_far_apart_however_large_it_is() -
 
 @given(shape=SHAPES, dtype=DTYPES)
 def test_a_copy_has_the_same_layout_in_memory_of_its_own(shape: list[int], dtype: torch.dtype) -> None:
-    for name, _, other in layouts(numbered(shape, dtype)):
+    for name, other in by_name(numbered(shape, dtype)).items():
         copy = copied(other)
         assert torch.equal(copy, other), name
+        assert (copy.is_conj(), copy.is_neg()) == (other.is_conj(), other.is_neg())
         assert (copy.stride(), copy.storage_offset()) == (other.stride(), other.storage_offset())
         assert torch.equal(memory(copy).view(torch.uint8), memory(other).view(torch.uint8))
         assert copy.untyped_storage().data_ptr() != other.untyped_storage().data_ptr()

@@ -39,7 +39,8 @@ def test_tensors_that_were_made_by_hand_are_cut_and_repeated_together(make_subje
         assert third == (2, 5)
     longer = cases["sample 1, dimensions of 3 as 4"]
     assert torch.equal(longer.arguments["x"], torch.tensor([1.0, 2.0, 3.0, 1.0]))
-    assert longer.family is Family.TAIL
+    assert longer.family is Family.SIZE
+    assert longer.size == ("sample 1, dimensions of 3", 4)
     assert cases["sample 1, dimensions of 3 as 0"].family is Family.EMPTY
     assert {shapes(case)[2] for case in of_size(subject, 5).values()} >= {(2, 1), (2, 6)}
     assert not subject.expected(longer).refusal

@@ -10,13 +10,15 @@ from opwright.spec import derive
 from tests.unit.checker.cases.conftest import ASKED, SMALLEST_LAST, WRITTEN, of, shapes
 
 if TYPE_CHECKING:
+    from opwright.checker.cases.case import Case
     from opwright.checker.subject import Subject
     from tests.unit.checker.conftest import MakeSubject
 
 
-def test_dtypes_are_tried_and_those_that_are_claimed_are_said(asked: Subject) -> None:
+def test_dtypes_are_tried_and_the_claimed_ones_are_marked(asked: Subject) -> None:
     tried = of(asked, Family.DTYPE)
-    assert {name.rpartition(" ")[2] for name in tried} == {"float64", "bfloat16", "float16", "int32"}
+    names = {"float64", "bfloat16", "float16", "complex64", "int32"}
+    assert {name.rpartition(" ")[2] for name in tried} == names
     for name, case in tried.items():
         dtype = getattr(torch, name.rpartition(" ")[2])
         assert {tensor.dtype for tensor in derive.tensors(case.arguments)} == {dtype}
@@ -35,20 +37,7 @@ def test_only_the_two_smallest_samples_are_varied(asked: Subject) -> None:
     assert {case.name[: len("sample 1")] for case in asked.varied} == {"sample 1", "sample 2"}
 
 
-def test_special_values_are_there_and_usual_ones_beside_them(asked: Subject) -> None:
-    special = of(asked, Family.SPECIAL)
-    nan = special["sample 1 with NaN"].arguments["x"].flatten()
-    assert nan.isnan().nonzero().flatten().tolist() == list(range(0, 72, 5))
-    infinities = special["sample 1 with infinities"].arguments["x"].flatten()
-    assert (infinities[0], infinities[5], infinities[10]) == (float("inf"), float("-inf"), float("inf"))
-    small = special["sample 1 with denormals and signed zeros"].arguments["x"].flatten()[::5]
-    assert 0 < small[0] < torch.finfo(torch.float32).tiny
-    assert small[2] == small[3] == 0
-    assert small[2].signbit() != small[3].signbit()
-    assert torch.equal(nan[1:5], asked.samples[0].arguments["x"].flatten()[1:5])
-
-
-def test_integers_have_no_special_values(make_subject: MakeSubject) -> None:
+def test_only_floating_tensors_get_special_values(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op
 def whole(x: Tensor) -> Tensor:
@@ -58,20 +47,22 @@ def whole(x: Tensor) -> Tensor:
 def _(make):
     yield make.randint(0, 5, 4, 4)
 """)
-    assert of(subject, Family.SPECIAL) == {}
-    assert list(of(subject, Family.BAD_DTYPE)) == ["sample 1, x alone in float32"]
+    assert of(subject, Family.SPECIAL, Family.MAGNITUDE) == {}
+    assert of(subject, Family.INTEGER)
+    alone = {name.rpartition(" ")[2] for name in of(subject, Family.BAD_DTYPE)}
+    assert alone == {"float64", "float32", "float16", "bfloat16", "int32"}
 
 
-def test_bad_inputs_are_of_every_sort(asked: Subject) -> None:
-    bad = of(asked, Family.BAD_DTYPE, Family.BAD_RANK, Family.BAD_SIZE, Family.BAD_DEVICE)
+def test_bad_inputs_of_every_kind_are_tried(asked: Subject) -> None:
+    bad = of(asked, Family.BAD_DTYPE, Family.BAD_RANK, Family.UNEQUAL, Family.BAD_DEVICE)
     wanted = {
         "x alone in float64": [(6, 12), (12, 3)],
         "x alone in int64": [(6, 12), (12, 3)],
         "y with one dimension more": [(6, 12), (1, 12, 3)],
         "y with one dimension less": [(6, 12), (3,)],
         "x flattened": [(72,), (12, 3)],
-        "x one shorter in dimension 1": [(6, 11), (12, 3)],
-        "y one longer in dimension 0": [(6, 12), (13, 3)],
+        "dimension 1 of x one shorter": [(6, 11), (12, 3)],
+        "dimension 0 of y one longer": [(6, 12), (13, 3)],
         "x on the meta device": [(6, 12), (12, 3)],
     }
     for name, sizes in wanted.items():
@@ -81,7 +72,7 @@ def test_bad_inputs_are_of_every_sort(asked: Subject) -> None:
     assert not any(case.claimed for case in bad.values())
 
 
-def test_a_lone_tensor_has_no_partner_to_differ_from(make_subject: MakeSubject) -> None:
+def test_a_lone_tensor_has_no_other_to_differ_from(make_subject: MakeSubject) -> None:
     subject = make_subject("""
 @library.op
 def alone(x: Tensor) -> Tensor:
@@ -91,7 +82,7 @@ def alone(x: Tensor) -> Tensor:
 def _(make):
     yield make.randn(12, 5)
 """)
-    assert of(subject, Family.BAD_SIZE, Family.BAD_DEVICE) == {}
+    assert of(subject, Family.SHARED, Family.BAD_DEVICE) == {}
     assert of(subject, Family.BAD_RANK)
 
 
@@ -143,13 +134,50 @@ def test_a_quick_check_tries_some_of_the_same(make_subject: MakeSubject, text: s
     assert {case.family for case in quick.varied} == {case.family for case in all_of_them.varied}
 
 
-def test_the_seed_decides_the_numbers_and_nothing_else(make_subject: MakeSubject) -> None:
+def equal(one: Case, other: Case) -> bool:
+    """Whether two cases have the same arguments."""
+    mine, its = (derive.tensors(case.arguments) for case in (one, other))
+    return shapes(one) == shapes(other) and all(
+        torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(mine, its, strict=True) if not a.is_meta
+    )
+
+
+def test_the_seed_decides_the_numbers_and_the_choice_of_a_quick_check(make_subject: MakeSubject) -> None:
     first, again, other = (make_subject(ASKED, quick=True, seed=seed) for seed in (3, 3, 4))
-    for one, same, another in zip(first.varied, again.varied, other.varied, strict=True):
-        assert one.name == same.name == another.name
-        tensors = [derive.tensors(case.arguments) for case in (one, same, another)]
-        for mine, its, different in zip(*tensors, strict=True):
-            if mine.is_meta:
-                continue
-            assert torch.equal(mine.nan_to_num(), its.nan_to_num())
-            assert mine.numel() < 2 or not torch.equal(mine.nan_to_num(), different.nan_to_num())
+    for cases in (lambda subject: subject.varied, lambda subject: list(subject.pairs())):
+        assert [case.name for case in cases(first)] == [case.name for case in cases(again)]
+        assert all(map(equal, cases(first), cases(again)))
+        assert {case.name for case in cases(first)} != {case.name for case in cases(other)}
+    mine, its = of(first, Family.STRIDES, Family.DTYPE), of(other, Family.STRIDES, Family.DTYPE)
+    assert list(mine) == list(its)
+    assert not any(equal(mine[name], its[name]) for name in mine)
+
+
+def test_large_sizes_divide_the_work_among_threads_for_each_varied_sample(make_subject: MakeSubject) -> None:
+    subject = make_subject(SMALLEST_LAST)
+    for number in (1, 2):
+        counts = [
+            sum(tensor.numel() for tensor in derive.tensors(case.arguments))
+            for name, case in of(subject, Family.SIZE).items()
+            if name.startswith(f"sample {number}")
+        ]
+        assert 2**17 <= max(counts) <= 2**21
+
+
+def test_a_pair_is_two_variations_at_once(asked: Subject) -> None:
+    found = list(asked.pairs())
+    names = [case.name for case in found]
+    assert len(found) > 100
+    assert len(set(names)) == len(names)
+    assert {case.family for case in found} == {Family.PAIR}
+    assert not any(case.claimed for case in found)
+    # A sample with two variations, or a variation in size or dtype with two more.
+    assert {name.replace(" and size", "").count(", ") for name in names} >= {2, 3}
+
+
+def test_a_pair_keeps_the_layout_that_it_names(asked: Subject) -> None:
+    transposed = [case for case in asked.pairs() if case.name.endswith("x transposed")]
+    assert transposed
+    for case in transposed:
+        x = case.arguments["x"]
+        assert 1 in x.shape or x.stride(0) == 1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_sizes_that_were_asked_for_are_varied_and_what_follows_from_them_varies_too(asked: Subject) -> None:
-    sized = of(asked, Family.SIZE, Family.TAIL, Family.EMPTY)
+    sized = of(asked, Family.SIZE, Family.EMPTY)
     assert shapes(sized["sample 1, size 1 as 17"]) == [(17, 34), (34, 3)]
     assert sized["sample 1, size 1 as 17"].arguments["n"] == 17
     assert shapes(sized["sample 1, size 2 as 4099"]) == [(6, 12), (12, 4099)]
@@ -24,15 +24,19 @@ def test_sizes_that_were_asked_for_are_varied_and_what_follows_from_them_varies_
     assert all(name.split(", ")[1].startswith(("size 1 as", "size 2 as")) for name in sized)
 
 
-def test_the_family_of_a_size_says_what_it_tries(asked: Subject) -> None:
-    sized = {name: case.family for name, case in of(asked, Family.SIZE, Family.TAIL, Family.EMPTY).items()}
-    for size, family in ((0, Family.EMPTY), (1, Family.SIZE), (2, Family.SIZE), (7, Family.TAIL), (33, Family.TAIL)):
-        assert sized[f"sample 1, size 1 as {size}"] is family
-    assert sized["sample 1, size 2 as 4099"] is Family.SIZE
+def test_a_case_records_the_size_that_it_varies(asked: Subject) -> None:
+    sized = of(asked, Family.SIZE, Family.EMPTY)
+    for size, family in ((0, Family.EMPTY), (1, Family.SIZE), (7, Family.SIZE), (33, Family.SIZE)):
+        case = sized[f"sample 1, size 1 as {size}"]
+        assert case.family is family
+        assert case.size == ("sample 1, size 1", size)
+    two = [case for name, case in sized.items() if " and " in name]
+    assert two
+    assert {case.size for case in two} == {None}
 
 
 def test_what_the_samples_do_not_take_or_would_be_too_large_is_dropped(asked: Subject) -> None:
-    names = of(asked, Family.SIZE, Family.TAIL, Family.EMPTY)
+    names = of(asked, Family.SIZE, Family.EMPTY)
     assert "sample 1, size 1 as 8" in names
     assert "sample 1, size 1 as 9" not in names
     assert "sample 1, size 1 as 4099" not in names
@@ -61,7 +65,7 @@ drawn = []
 
 
 def test_numbers_that_are_written_down_are_replaced_everywhere(written: Subject) -> None:
-    sized = of(written, Family.SIZE, Family.TAIL, Family.EMPTY)
+    sized = of(written, Family.SIZE, Family.EMPTY)
     assert shapes(sized["sample 1, size 5 as 9"]) == [(12, 9), (9,)]
     assert shapes(sized["sample 2, size 5 as 9"]) == [(70, 9), (70,)]
     assert shapes(sized["sample 1, size 12 as 33"]) == [(33, 5), (5,)]

@@ -1,0 +1,240 @@
+"""What is found by calling an operator with cases, and the kind that it gets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from opwright.checker.behavior.results import check_results
+from opwright.checker.cases.case import Case, Family
+from opwright.checker.kinds import Kind
+from opwright.checker.recorder import Recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opwright.checker.subject import Subject
+    from opwright.checker.verdict import Cell, Failure
+    from tests.unit.checker.conftest import MakeSubject
+
+OPERATOR = """
+@library.op
+def f(x: Tensor{parameters}) -> Tensor:
+    {reference}
+
+def kernel(x{parameters}):
+    {kernel}
+
+@f.samples
+def _(make):
+    yield {sample}
+"""
+SUM = "return x.sum(-1)"
+
+
+@pytest.fixture
+def subject(make_subject: MakeSubject) -> Any:
+    """Describes an operator whose kernel is another function than its reference."""
+
+    def subject(reference: str, kernel: str, sample: str = "make.randn(40)", parameters: str = "") -> Subject:
+        text = OPERATOR.format(reference=reference, kernel=kernel, sample=sample, parameters=parameters)
+        made = make_subject(text, quick=True)
+        made.__dict__["overload"] = made.op.reference.__globals__["kernel"]
+        return made
+
+    return subject
+
+
+def cell(subject: Subject, cases: Iterable[Case] | None = None) -> Cell:
+    recorder = Recorder("f", "eager", "cpu", lambda event: None)
+    check_results(subject, recorder, [*subject.samples, *subject.varied] if cases is None else cases)
+    return recorder.cell()
+
+
+def kinds(failures: Iterable[Failure]) -> dict[Kind, str]:
+    return {failure.kind: failure.case for failure in failures}
+
+
+def test_a_right_kernel_has_no_fault_in_samples_variations_and_pairs(subject: Any) -> None:
+    right = subject("return torch.log1p(x.exp())", "return torch.logaddexp(x, torch.zeros_like(x))")
+    found = cell(right, [*right.samples, *right.varied, *right.pairs()])
+    assert found.failures == ()
+    assert found.cases > 100
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kind", "case"),
+    [
+        ("return x * 3", Kind.WRONG_RESULT, "sample 1"),
+        ("return x * 2 if x.stride(0) == 1 else x * 3", Kind.STRIDES, "sample 1, x every second element"),
+        ("return x * 2 if x.storage_offset() == 0 else x * 3", Kind.OFFSET, "sample 1, x with a storage offset"),
+        ("return x * 2 if x.dim() < 4 else x * 3", Kind.RANK, "sample 1, all tensors with 4 dimensions"),
+        ("return (x * 1e30) * 2e-30", Kind.PRECISION, "sample 1, x times 1e+10"),
+        ("return x * 2 if x[0] else x * 2 + 1", Kind.EDGE_VALUES, "sample 1, x zero"),
+        ("return torch.nan_to_num(x) * 2", Kind.SPECIAL_VALUES, "sample 1, x with NaN"),
+        ("return x * 2 if x.shape[0] < 64 else x * 3", Kind.SIZE, "sample 1, size 40 as 64"),
+        ("return (x * 2).float()", Kind.RESULT_TYPE, "sample 1 in float64"),
+        ("return x * 2 if x.dtype != torch.int32 else x * 3", Kind.WRONG_DTYPE, "sample 1 in int32"),
+    ],
+)
+def test_a_fault_is_named_by_the_variation_that_shows_it(subject: Any, kernel: str, kind: Kind, case: str) -> None:
+    if kind is Kind.PRECISION:
+        kernel = f"if x.dtype != torch.float32: raise ValueError\n    {kernel}"
+    one = subject("return x * 2", kernel)
+    # All contents, of which a quick check tries some at random.
+    object.__setattr__(one.options, "quick", False)
+    found = kinds(cell(one).failures)
+    assert kind in found
+    assert found[kind] == case or kind is Kind.PRECISION
+
+
+def test_wrong_integers_and_options_are_named(subject: Any) -> None:
+    negative = subject(
+        "return x[index % 40]", "return x[index.clamp(0)]", "make.randn(40), make.randint(0, 40, 7)", ", index: Tensor"
+    )
+    object.__setattr__(negative.options, "quick", False)
+    assert Kind.INTEGER_VALUES in kinds(cell(negative).failures)
+    ignored = subject("return x * n", "return x * 2", "make.randn(40), 2", ", n: int")
+    found = kinds(cell(ignored).failures)
+    assert found[Kind.OPTION] == "sample 1, n=1"
+
+
+def test_arguments_that_share_memory_are_named(subject: Any) -> None:
+    same = "return x * y if x.data_ptr() != y.data_ptr() else x"
+    one = subject("return x * y", same, "make.randn(40), make.randn(40)", ", y: Tensor")
+    assert kinds(cell(one).failures) == {Kind.SHARED: "sample 1, x and y the same tensor"}
+
+
+def test_equal_dimensions_that_the_kernel_confuses_are_named(subject: Any) -> None:
+    one = subject(
+        "return x.sum(0)", "return x.sum(0)[:x.shape[0]] if x.shape[0] < x.shape[1] else x.sum(0)", "torch.ones(6, 6)"
+    )
+    assert Kind.RESULT_TYPE in kinds(cell(one).failures)
+
+
+SKIPS = "y = x * 2\n    y[x.shape[0] // 8 * 8:] = 0\n    return y"
+
+
+def test_a_skipped_remainder_of_a_vector_loop_is_a_vector_tail(subject: Any) -> None:
+    one = subject("return x * 2", SKIPS)
+    sizes = [case for case in one.varied if case.size is not None]
+    assert kinds(cell(one, sizes).failures) == {Kind.TAIL: "sample 1, size 40 as 1"}
+
+
+def test_every_element_wrong_at_other_sizes_is_no_vector_tail(subject: Any) -> None:
+    one = subject("return x * 2", "return x * 2 if x.shape[0] == 40 else x * 3")
+    sizes = [case for case in one.varied if case.size is not None]
+    assert kinds(cell(one, sizes).failures) == {Kind.SIZE: "sample 1, size 40 as 1"}
+
+
+def test_a_fault_in_the_last_elements_of_a_sample_is_reported(subject: Any) -> None:
+    one = subject("return x * 2", "y = x * 2\n    y[-1] = 7\n    return y")
+    assert kinds(cell(one, one.samples).failures) == {Kind.TAIL: "sample 1"}
+
+
+def test_a_fault_with_unequal_dimensions_or_with_two_sizes_is_reported(subject: Any) -> None:
+    wrong = "return x.sum() * y if x.shape[0] == y.shape[0] else y"
+    one = subject("return x.sum() * y", wrong, "torch.arange(5.0), torch.arange(5.0)", ", y: Tensor")
+    cases = [case for case in one.varied if case.family is Family.UNEQUAL]
+    assert list(kinds(cell(one, cases).failures)) == [Kind.SIZE]
+
+
+def test_elements_that_are_never_written_are_uninitialised(subject: Any) -> None:
+    one = subject("return x * 2", "y = torch.empty_like(x)\n    y[:9] = x[:9] * 2\n    return y")
+    (failure,) = cell(one, one.samples).failures
+    assert failure.kind is Kind.UNINITIALISED
+    assert "which fresh memory was filled with" in failure.got
+
+
+def test_a_result_that_is_right_with_one_thread_depends_on_threads(subject: Any) -> None:
+    one = subject("return x * 2", "return x * 2 if torch.get_num_threads() == 1 else x * 3")
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        (failure,) = cell(one, one.samples).failures
+    finally:
+        torch.set_num_threads(before)
+    assert failure.kind is Kind.THREADS
+    assert failure.got.startswith("with 2 threads: ")
+
+
+def test_an_undeclared_write_is_reported_before_the_result(subject: Any) -> None:
+    one = subject("return x * 2", "x.mul_(2)\n    return x.clone()")
+    (failure,) = cell(one, one.samples).failures
+    assert (failure.kind, failure.got) == (Kind.WRITES_INPUT, "the call changed x")
+
+
+def test_what_the_reference_rejects_has_to_be_rejected(subject: Any) -> None:
+    reference = "if x.dim() != 1: raise ValueError('one dimension')\n    return x * 2"
+    found = cell(subject(reference, "return x * 2")).failures
+    assert {failure.kind for failure in found} == {Kind.BAD_INPUT}
+    assert found[0].expected == "an error, as from the reference: ValueError: one dimension"
+
+
+def test_only_a_claimed_call_must_not_be_rejected(subject: Any) -> None:
+    refuses = "if x.shape[0] != 40: raise ValueError('40')\n    return x * 2"
+    found = cell(subject("return x * 2", refuses))
+    assert found.failures == ()
+    assert found.rejected > 5
+    (failure,) = cell(subject("return x * 2", "raise ValueError('never')")).failures[:1]
+    assert (failure.kind, failure.got) == (Kind.RAISES, "ValueError: never")
+
+
+def test_where_pytorch_lacks_a_kernel_for_the_reference_nothing_is_judged(subject: Any) -> None:
+    missing = "if x.dtype == torch.int32: raise NotImplementedError('int32')\n    return x * 2"
+    one = subject(missing, "return x * 2")
+    (case,) = [case for case in one.varied if case.name == "sample 1 in int32"]
+    assert one.expected(case).unknown
+    assert cell(one, [case]).failures == ()
+    # An error of the reference's own is a judgement.
+    one = subject(missing.replace("NotImplementedError", "ValueError"), "return x * 2")
+    assert [failure.kind for failure in cell(one, [case]).failures] == [Kind.BAD_INPUT]
+
+
+@pytest.mark.parametrize(
+    ("family", "judged"), [(Family.MAGNITUDE, False), (Family.PAIR, False), (Family.STRIDES, True)]
+)
+def test_at_magnitudes_that_the_reference_does_not_support_no_kernel_is_judged(
+    subject: Any, family: Family, judged: bool
+) -> None:
+    # The square overflows in float32, as the reference itself shows.
+    one = subject("return (x * x).sqrt()", "return x.abs() * 3")
+    large = Case("large", family, {"x": torch.full((40,), 1e30)})
+    assert not one.expected(large).is_accurate
+    assert bool(cell(one, [large]).failures) == judged
+    usual = Case("usual", family, {"x": torch.full((40,), 2.0)})
+    assert cell(one, [usual]).failures
+
+
+def test_where_the_reference_overflows_even_in_float64_no_kernel_is_judged(subject: Any) -> None:
+    one = subject("return x.exp().log1p()", "return x + 3")
+    large = Case("large", Family.MAGNITUDE, {"x": torch.full((40,), 1e4)})
+    assert cell(one, [large]).failures == ()
+    # Special values of the arguments are no overflow.
+    special = Case("special", Family.PAIR, {"x": torch.tensor([float("inf"), 1.0] * 20)})
+    assert cell(one, [special]).failures
+
+
+def test_results_on_the_meta_device_have_no_numbers_to_compare(subject: Any) -> None:
+    one = subject("return x * 2", "return x * 3")
+    assert cell(one, [Case("meta", Family.BAD_DEVICE, {"x": torch.ones(3, device="meta")})]).failures == ()
+    wrong = subject("return x * 2", "return x[:1] * 3")
+    (failure,) = cell(wrong, [Case("meta", Family.BAD_DEVICE, {"x": torch.ones(3, device="meta")})]).failures
+    assert failure.got == "float32 (1,) on meta"
+
+
+def test_an_ordinary_kernel_gets_the_bytes_of_booleans_that_other_programs_write(subject: Any) -> None:
+    byte = "return x.view(torch.uint8).float()"
+    one = subject("return x.float()", byte, "make.randint(0, 2, 40).bool()")
+    cases = [case for case in one.varied if case.family is Family.EDGE]
+    assert kinds(cell(one, cases).failures) == {Kind.EDGE_VALUES: "sample 1, x in other bytes than 0 and 1"}
+
+
+@pytest.mark.parametrize("dtype", ["torch.float8_e4m3fn", "torch.uint16", "torch.uint64", "torch.complex64"])
+def test_dtypes_in_which_pytorch_computes_little_are_varied_as_far_as_it_does(subject: Any, dtype: str) -> None:
+    one = subject("return x.clone()", "return x.clone()", f"torch.ones(4, 6).to({dtype})")
+    found = cell(one)
+    assert found.failures == ()
+    assert {Family.STRIDES, Family.OFFSET, Family.RANK} <= {case.family for case in one.varied}

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.sharing import shared
+
+if TYPE_CHECKING:
+    from tests.unit.checker.conftest import MakeSubject
+
+OPERATOR = """
+@library.op({options})
+def f(x: Tensor, y: Tensor, z: Tensor) -> {result}:
+    {body}
+
+@f.samples
+def _(make):
+    yield make.randn(4, 3), make.randn(4, 3), make.randn(5)
+"""
+PURE = OPERATOR.format(options="", result="Tensor", body="return x + y")
+
+
+def cases(make_subject: MakeSubject, text: str) -> dict[str, Case]:
+    subject = make_subject(text)
+    (sample,) = subject.samples
+    found = [one.of(sample) for one in shared(subject.op, sample)]
+    assert {case.family for case in found} <= {Family.SHARED}
+    return {case.name.removeprefix("sample 1, "): case for case in found}
+
+
+def storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def test_arguments_of_the_same_sizes_share_memory(make_subject: MakeSubject) -> None:
+    found = cases(make_subject, PURE)
+    assert list(found) == ["x and y the same tensor", "x and y in overlapping memory"]
+    same = found["x and y the same tensor"].arguments
+    assert same["x"] is same["y"]
+    overlapping = found["x and y in overlapping memory"].arguments
+    assert overlapping["x"].shape == overlapping["y"].shape == (4, 3)
+    assert storage(overlapping["x"]) == storage(overlapping["y"])
+    assert torch.equal(overlapping["x"][1:], overlapping["y"][:-1])
+
+
+def test_an_argument_that_is_written_to_shares_no_memory(make_subject: MakeSubject) -> None:
+    text = OPERATOR.format(options='mutates=("x",)', result="None", body="x.add_(y)")
+    assert cases(make_subject, text) == {}
+
+
+def test_tensors_in_a_list_share_memory_too(make_subject: MakeSubject) -> None:
+    found = cases(
+        make_subject,
+        """
+@library.op
+def f(xs: Sequence[Tensor]) -> Tensor:
+    return xs[0] + xs[1]
+
+@f.samples
+def _(make):
+    yield ([make.randn(1, 3), make.randn(1, 3)],)
+""",
+    )
+    assert list(found) == ["xs[0] and xs[1] the same tensor"]  # rows of one cannot overlap
+
+
+def test_fresh_arguments_share_the_memory_that_the_case_shares(make_subject: MakeSubject) -> None:
+    for case in cases(make_subject, PURE).values():
+        for copy in (case.fresh(), case.plain()):
+            assert storage(copy["x"]) == storage(copy["y"])
+            assert storage(copy["x"]) != storage(case.arguments["x"])
+            assert copy["y"].storage_offset() == case.arguments["y"].storage_offset()
+            assert torch.equal(copy["x"], case.arguments["x"])
+            assert torch.equal(copy["y"], case.arguments["y"])
+            copy["x"].zero_()
+            assert not copy["y"][:-1].any()
+        first, second = case.fresh(), case.fresh()
+        assert storage(first["x"]) != storage(second["x"])
+
+
+def test_the_reference_gets_copies_apart_where_only_the_search_shares_memory(make_subject: MakeSubject) -> None:
+    text = PURE.replace("return x + y", "return (x - y) + (x.data_ptr() == y.data_ptr())")
+    subject = make_subject(text)
+    (sample,) = subject.samples
+    (case,) = [one.of(sample) for one in shared(subject.op, sample) if one.what == "x and y the same tensor"]
+    apart = case.plain(apart=True)
+    assert storage(apart["x"]) != storage(apart["y"])
+    assert torch.equal(apart["x"], apart["y"])
+    wanted = subject.expected(case)
+    assert not wanted.own[0].any()
+    # What cancels may round as it does for other tensors.
+    assert wanted.difference([torch.full((4, 3), 1e-9)]) is None
+    assert wanted.difference([torch.full((4, 3), 1e-3)]) is not None
+    (own,) = [Case("sample 1", Family.SAMPLE, case.arguments)]
+    assert (subject.expected(own).own[0] == 1).all()
+
+
+def test_fresh_arguments_of_different_memory_share_none() -> None:
+    case = Case("sample 1", Family.SAMPLE, {"x": torch.ones(3), "y": torch.ones(3)})
+    copy = case.fresh()
+    assert storage(copy["x"]) != storage(copy["y"])
