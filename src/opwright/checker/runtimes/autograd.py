@@ -57,9 +57,9 @@ def run(subject: Subject, recorder: Recorder) -> None:
     if not recorder.failed:
         for trial in trials(subject, cases):
             check_trial(subject, recorder, trial)
-    check_reuse(subject, recorder, cases)
     if recorder.failed:
         return
+    check_reuse(subject, recorder, cases)
     in_float64 = smallest_in_float64(subject, recorder)
     twice = check_second_derivatives(subject, recorder, cases, numerically=in_float64 is None)
     if in_float64 is None:
