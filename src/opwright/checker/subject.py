@@ -6,7 +6,6 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from opwright.checker.cases.code import call_code
 from opwright.checker.cases.large import large_case
@@ -141,14 +140,12 @@ class Subject:
         return call_code(self.op, case)
 
     def floating(self, case: Case) -> list[str]:
-        """The arguments of `case` that autograd can track: floating ones, in a call with a floating result."""
+        """The arguments of `case` that autograd can track: floating or complex, in a call with such a result."""
         expected = self.expected(case)
-        if expected.refusal or not any(map(Tensor.is_floating_point, derive.tensors(list(expected.own)))):
+        if expected.refusal or not any(map(derive.has_gradient, derive.tensors(list(expected.own)))):
             return []
         return [
-            name
-            for name, value in case.arguments.items()
-            if any(map(Tensor.is_floating_point, derive.tensors([value])))
+            name for name, value in case.arguments.items() if any(map(derive.has_gradient, derive.tensors([value])))
         ]
 
     def differentiable(self, case: Case) -> list[str]:

@@ -138,25 +138,37 @@ def expected_gradients(
     """
     arguments = fresh()
 
-    def of(convert: Callable[[Any], Any]) -> dict[str, Any]:
-        given, incoming = pytree.tree_map(convert, (arguments, list(grads)))
-        return derive.reference_gradients(op, given, incoming, names)
+    def compute(given: Any) -> list[Any]:
+        of_call, incoming = given
+        by_name = derive.reference_gradients(op, of_call, incoming, names)
+        return pytree.tree_leaves([by_name[name] for name in names])
 
-    own = of(lambda value: value)
-    try:
-        precise = of(_in_float64)
-    except Exception:  # noqa: BLE001  a reference without float64 support is compared in its own dtype
-        precise = own
-    nearby = Nearby(
-        lambda change: pytree.tree_leaves([of(change)[name] for name in names]),
-        (arguments, grads),
-        in_float64=precise is not own,
-    )
-    flat, shape = pytree.tree_flatten([own[name] for name in names])
-    pairs = zip(flat, pytree.tree_leaves([precise[name] for name in names]), strict=True)
-    known = None if _are_large(arguments) else nearby
-    goals = [Goal(*pair, known, at) for at, pair in enumerate(pairs)]
+    # None, where there is no gradient, is a leaf too.
+    shape = pytree.tree_structure([arguments[name] for name in names])
+    goals = expected_values(compute, (arguments, list(grads)))
     return dict(zip(names, pytree.tree_unflatten(goals, shape), strict=True))
+
+
+def expected_values(compute: Callable[[Any], list[Any]], given: Any) -> list[Goal]:
+    """The expected results of a computation in plain PyTorch.
+
+    Args:
+        compute: computes a list of tensors, or None in place of one, from `given` or from the same in other precisions.
+        given: its arguments, in any nesting of lists, tuples and dicts.
+    """
+    own = compute(given)
+    try:
+        precise, in_float64 = compute(pytree.tree_map(widened, given)), True
+    except Exception:  # noqa: BLE001  a reference without float64 support is compared in its own dtype
+        precise, in_float64 = own, False
+
+    def evaluate(change: Callable[[Any], Any]) -> list[Any]:
+        changed = pytree.tree_map(change, given)
+        # Labels, which are not changed, have kept their dtype.
+        return compute(pytree.tree_map(widened, changed) if in_float64 else changed)
+
+    nearby = None if _are_large(given) else Nearby(evaluate, given, in_float64=in_float64)
+    return [Goal(*pair, nearby, at) for at, pair in enumerate(zip(own, precise, strict=True))]
 
 
 def call_results(op: Op, results: Any, arguments: Mapping[str, Any]) -> list[Any]:
@@ -180,8 +192,11 @@ def _are_large(arguments: Any) -> bool:
     return any(tensor.nbytes > _LARGE_BYTES for tensor in derive.tensors(arguments))
 
 
-def _in_float64(value: Any) -> Any:
-    return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
+def widened(value: Any) -> Any:
+    """A tensor in float64 or complex128 if it is floating-point or complex; other values as they are."""
+    if not derive.has_gradient(value):
+        return value
+    return value.to(torch.complex128 if value.is_complex() else torch.float64)
 
 
 def _shapes(results: list[Any]) -> list[tuple[int, ...]]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import random
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.utils import _pytree as pytree
 
 from opwright.checker.behavior.unbacked import FAKE_MODE_CODE, OpenSizes, fake_mode
-from opwright.checker.cases.case import Family
+from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.variation import replaced, tensors
 from opwright.checker.kinds import Kind
 from opwright.checker.models import repro
 from opwright.checker.verdict import Failure
@@ -18,11 +21,19 @@ from opwright.spec import derive
 from opwright.spec.difference import described
 
 if TYPE_CHECKING:
-    from opwright.checker.cases.case import Case
+    from collections.abc import Iterator
+
     from opwright.checker.steps import Steps
+    from opwright.checker.subject import Subject
 
 # The fake kernel sees no numbers, so other ones do not matter. Eager mode checks rejections.
 _NUMBERS = {Family.MAGNITUDE, Family.EDGE, Family.SPECIAL, Family.INTEGER, Family.SHARED, Family.FAR, Family.BAD_DEVICE}
+# A quick check compares this many variations, about a millisecond each; a full one compares all, and pairs.
+_QUICK_CASES = 110
+# Drawn combinations of dtypes.
+_MIXED = 40
+_QUICK_MIXED = 12
+_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool)
 
 
 def check_fake(steps: Steps) -> None:
@@ -32,9 +43,50 @@ def check_fake(steps: Steps) -> None:
         _check(steps, case)
     if recorder.failed:
         return
-    for case in subject.varied:
-        if case.family not in _NUMBERS and not _check(steps, case):
+    for case in _further(subject):
+        if not _check(steps, case):
             return
+
+
+def _further(subject: Subject) -> Iterator[Case]:
+    """Variations of the samples: each family in turn, so that few of them already cover all."""
+    quick = subject.options.quick
+    families: dict[Family, list[Case]] = {}
+    for case in subject.varied:
+        if case.family not in _NUMBERS:
+            families.setdefault(case.family, []).append(case)
+    choose = random.Random(subject.options.seed)  # noqa: S311  cases, not secrets
+    families[Family.BAD_DTYPE] = [
+        *families.get(Family.BAD_DTYPE, []),
+        *_mixed_dtypes(subject, choose, _QUICK_MIXED if quick else _MIXED),
+    ]
+    drawn = [choose.sample(cases, len(cases)) if quick else cases for cases in families.values()]
+    in_turn = (case for row in itertools.zip_longest(*drawn) for case in row if case is not None)
+    yield from itertools.islice(in_turn, _QUICK_CASES if quick else None)
+    if not quick:
+        yield from subject.pairs()
+
+
+def _mixed_dtypes(subject: Subject, choose: random.Random, count: int) -> Iterator[Case]:
+    """The first sample with a dtype for each tensor that is drawn: what an operator of PyTorch would promote."""
+    sample = subject.samples[0]
+    found = dict(tensors(sample.arguments))
+    paths = [path for path, tensor in found.items() if not tensor.is_complex() and path not in subject.op.mutates]
+    seen: set[tuple[torch.dtype, ...]] = {tuple(found[path].dtype for path in paths)}
+    for _ in range(count if len(paths) > 1 else 0):
+        dtypes = tuple(choose.choice([found[path].dtype, *_DTYPES]) for path in paths)
+        if dtypes in seen:
+            continue
+        seen.add(dtypes)
+        arguments = sample.arguments
+        for path, dtype in zip(paths, dtypes, strict=True):
+            arguments = replaced(arguments, path, found[path].to(dtype))
+        listed = ", ".join(
+            f"{path} in {str(dtype).removeprefix('torch.')}" for path, dtype in zip(paths, dtypes, strict=True)
+        )
+        case = Case(f"{sample.name}, {listed}", Family.BAD_DTYPE, arguments)
+        if not subject.is_outside(case):
+            yield case
 
 
 def _check(steps: Steps, case: Case) -> bool:
@@ -43,7 +95,7 @@ def _check(steps: Steps, case: Case) -> bool:
     call = repro.instead(subject, case, _written)
     step = f"{case.name}, real and fake"
     if not recorder.begin(step, call, group=case.group):
-        return False
+        return True  # it ended an earlier process; others may not
     try:
         real = subject.call(case.fresh())
     except Exception as error:

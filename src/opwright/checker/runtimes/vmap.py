@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import random
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +14,14 @@ from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.cases.samples import samples
+from opwright.checker.kinds import Kind
 from opwright.checker.models import repro, source
 from opwright.checker.steps import Steps
+from opwright.checker.verdict import Failure
 from opwright.spec import derive
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
@@ -24,6 +29,11 @@ if TYPE_CHECKING:
 NAME = "vmap"
 
 _BATCH = 3
+# Ways to map the tensors of one sample, in a quick check and in a full one.
+_QUICK_MAPPINGS = 10
+_MAPPINGS = 32
+# Up to this many combinations are listed, and some of them drawn; of more, each is drawn on its own.
+_MOST_LISTED = 4096
 
 
 def why_not(subject: Subject) -> str:
@@ -36,7 +46,7 @@ def why_not(subject: Subject) -> str:
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
-    """Run a batch of each sample: along the first dimension, along the last, and with one tensor for all calls."""
+    """Run batches of each sample: along each dimension of each tensor, and with tensors that all calls share."""
     steps = Steps(subject, recorder)
     # The author's own calls, each time with other numbers.
     draws = [samples(subject.op, subject.device, subject.options.seed + by) for by in range(_BATCH)]
@@ -48,17 +58,73 @@ def run(subject: Subject, recorder: Recorder) -> None:
 
 
 def _check(steps: Steps, calls: Sequence[Case]) -> None:
-    leaves = pytree.tree_leaves(calls[0].arguments)
-    mapped = [at for at, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
-    _check_mapped(steps, calls, "batches in front", dict.fromkeys(mapped, 0))
-    _check_mapped(steps, calls, "batches last", dict.fromkeys(mapped, -1))
-    if len(mapped) > 1:
-        owners = [name for name, value in calls[0].arguments.items() for _ in derive.tensors(value)]
-        for owner, name, shared in zip(owners, source.tensor_names(calls[0].arguments), mapped, strict=True):
-            # Calls cannot share an argument that they mutate.
-            if owner not in steps.subject.op.mutates:
-                others = {at: 0 for at in mapped if at != shared}
-                _check_mapped(steps, calls, f"all calls share {name}", others)
+    for how, dims in _mappings(steps.subject, calls[0]):
+        _check_mapped(steps, calls, how, dims)
+    if steps.recorder.failed:
+        return
+    front = dict.fromkeys(_places(calls[0]), 0)
+    _check_mapped(steps, calls[:1], "a batch of one", front)
+    _check_nested(steps, calls, front)
+    _check_empty(steps, calls[0], front)
+
+
+def _places(case: Case) -> list[int]:
+    """The leaves of the arguments that are tensors."""
+    leaves = pytree.tree_leaves(case.arguments)
+    return [at for at, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+
+
+def _mappings(subject: Subject, case: Case) -> Iterator[tuple[str, dict[int, int]]]:
+    """Ways to map the tensors of `case`, in words and as the mapped dimension of each; the others are shared."""
+    leaves, places = pytree.tree_leaves(case.arguments), _places(case)
+    names = dict(zip(places, source.tensor_names(case.arguments), strict=True))
+    owners = [name for name, value in case.arguments.items() for _ in derive.tensors(value)]
+    # Calls cannot share an argument that they mutate.
+    mutated = {at for at, owner in zip(places, owners, strict=True) if owner in subject.op.mutates}
+    choices = {at: _dims(leaves[at], shared=at not in mutated) for at in places}
+    yield "batches in front", dict.fromkeys(places, 0)
+    yield "batches last", dict.fromkeys(places, -1)
+    shared = [{other: 0 for other in places if other != at} for at in places if at not in mutated]
+    alone = [{at: 0} for at in places] if len(places) > 2 and not mutated else []
+    told = [dims for dims in (*shared, *alone) if dims]
+    every = math.prod(map(len, choices.values()))
+    most = _QUICK_MAPPINGS if subject.options.quick else _MAPPINGS
+    choose = random.Random(subject.options.seed)  # noqa: S311  cases, not secrets
+    drawn = (
+        list(itertools.product(*choices.values()))
+        if every <= _MOST_LISTED
+        else [tuple(map(choose.choice, choices.values())) for _ in range(most)]
+    )
+    mixed = [{at: dim for at, dim in zip(places, some, strict=True) if dim is not None} for some in drawn]
+    seen = [dict.fromkeys(places, 0), dict.fromkeys(places, -1)]
+    for dims in (*told, *choose.sample(mixed, len(mixed))):
+        if len(seen) >= most:
+            return
+        if dims and dims not in seen:
+            seen.append(dims)
+            yield ", ".join(_described(names[at], dims.get(at)) for at in places), dims
+
+
+def _dims(tensor: Tensor, *, shared: bool) -> list[int | None]:
+    """Where a batch of `tensor` may have its new dimension; None if all calls share the tensor."""
+    middle = [tensor.dim() // 2 or 1] if tensor.dim() > 1 else []
+    return [0, -1, *middle, *([None] if shared else [])]
+
+
+def _described(name: str, dim: int | None) -> str:
+    if dim is None:
+        return f"all calls share {name}"
+    return f"{name} {'in front' if dim == 0 else 'last' if dim == -1 else f'in dimension {dim}'}"
+
+
+def _singles(calls: Sequence[Case], dims: Mapping[int, int]) -> list[list[Any]]:
+    """The leaves of the arguments of each call of a batch; what is not mapped is that of the first call."""
+    first, *others = (pytree.tree_leaves(call.fresh()) for call in calls)
+    return [[leaf if at in dims else first[at] for at, leaf in enumerate(own)] for own in (first, *others)]
+
+
+def _stacked_leaves(singles: Sequence[Sequence[Any]], dims: Mapping[int, int]) -> list[Any]:
+    return [torch.stack(own, dims[at]) if at in dims else own[0] for at, own in enumerate(zip(*singles, strict=True))]
 
 
 def _check_mapped(steps: Steps, calls: Sequence[Case], how: str, dims: dict[int, int]) -> None:
@@ -66,38 +132,118 @@ def _check_mapped(steps: Steps, calls: Sequence[Case], how: str, dims: dict[int,
     subject = steps.subject
     step = f"{calls[0].name}, {how}"
     shape = pytree.tree_structure(calls[0].arguments)
-    first, *others = (pytree.tree_leaves(call.fresh()) for call in calls)
-    singles = [[leaf if at in dims else first[at] for at, leaf in enumerate(own)] for own in (first, *others)]
-    batched = [
-        torch.stack(own, dims[at]) if at in dims else own[0] for at, own in enumerate(zip(*singles, strict=True))
-    ]
+    singles = _singles(calls, dims)
+    if not _are_inside(subject, singles, shape):
+        return  # the tensors of one call do not fit those of another
+    batched = _stacked_leaves(singles, dims)
     arguments = pytree.tree_unflatten(batched, shape)
     in_dims = pytree.tree_unflatten([dims.get(at) for at in range(len(batched))], shape)
-    if subject.op.has_domain and not all(
-        _is_inside(subject, pytree.tree_unflatten(single, shape)) for single in singles
-    ):
-        return  # the tensors of one call do not fit those of another
-    code = _code(subject, calls[0], in_dims)
-
-    def one_call(*values: Any) -> Any:
-        positional, keywords = subject.op.spread(dict(zip(arguments, values, strict=True)))
-        return subject.overload(*positional, **keywords)
+    code = _code(subject, calls[0], in_dims, len(calls))
 
     def batch() -> list[Any]:
-        results = torch.vmap(one_call, in_dims=tuple(in_dims.values()))(*arguments.values())
-        return subject.outcome(results, arguments)
+        function = torch.vmap(_one_call(subject, arguments), in_dims=tuple(in_dims.values()))
+        return subject.outcome(function(*arguments.values()), arguments)
 
     outcome = steps.do(step, code, batch)
     if outcome is None:
         return
-    returned = len(outcome) - len(subject.op.mutates)
     # Results are mapped along the first dimension, mutated arguments along their own.
-    places = [*([0] * returned), *([next(iter(dims.values()))] * len(subject.op.mutates))]
+    returned = len(outcome) - len(subject.op.mutates)
+    places = [*([0] * returned), *(_first_dim(in_dims[name]) for name in subject.op.mutates)]
     for at, single in enumerate(singles):
-        case = Case(f"{step}: call {at} of {_BATCH}", Family.SAMPLE, pytree.tree_unflatten(single, shape))
         results = [_slice(result, dim, at) for result, dim in zip(outcome, places, strict=True)]
-        if not subject.expected(case).refusal and not steps.judged(case.name, code, case, results):
+        if not _judged(steps, step, code, calls, at, pytree.tree_unflatten(single, shape), dims, results):
             return
+
+
+def _check_nested(steps: Steps, calls: Sequence[Case], dims: dict[int, int]) -> None:
+    """Map a mapped function: two batches of the calls, the second in reverse order."""
+    subject = steps.subject
+    step = f"{calls[0].name}, vmap of vmap"
+    if subject.op.mutates:
+        return  # the ways in which the results of each level come back differ; one level is checked
+    shape = pytree.tree_structure(calls[0].arguments)
+    singles = _singles(calls, dims)
+    if not _are_inside(subject, singles, shape):
+        return
+    rows = [_stacked_leaves(one, dims) for one in (singles, singles[::-1])]
+    arguments = pytree.tree_unflatten(_stacked_leaves(rows, dims), shape)
+    in_dims = pytree.tree_unflatten([dims.get(at) for at in range(len(singles[0]))], shape)
+    code = _code(subject, calls[0], in_dims, len(calls))
+
+    def batch() -> list[Any]:
+        given = tuple(in_dims.values())
+        function = torch.vmap(torch.vmap(_one_call(subject, arguments), in_dims=given), in_dims=given)
+        return subject.outcome(function(*arguments.values()), arguments)
+
+    outcome = steps.do(step, code, batch)
+    for row, order in enumerate((range(len(calls)), reversed(range(len(calls)))) if outcome is not None else ()):
+        for at, number in enumerate(order):
+            results = [_slice(_slice(result, 0, row), 0, at) for result in outcome or ()]
+            single = pytree.tree_unflatten(singles[number], shape)
+            if not _judged(steps, f"{step}: row {row}", code, calls, number, single, dims, results):
+                return
+
+
+def _check_empty(steps: Steps, case: Case, dims: dict[int, int]) -> None:
+    """Map over a batch of no calls, which PyTorch allows for most of its operators: the shapes are still those."""
+    subject = steps.subject
+    step = f"{case.name}, a batch of none"
+    leaves, shape = pytree.tree_flatten(case.fresh())
+    empty = [leaf[None][:0] if at in dims else leaf for at, leaf in enumerate(leaves)]
+    arguments = pytree.tree_unflatten(empty, shape)
+    in_dims = pytree.tree_unflatten([dims.get(at) for at in range(len(leaves))], shape)
+    code = _code(subject, case, in_dims, 0)
+    if subject.op.mutates or not steps.recorder.begin(step, code):
+        return
+    try:
+        results = torch.vmap(_one_call(subject, arguments), in_dims=tuple(in_dims.values()))(*arguments.values())
+    except Exception:
+        steps.recorder.rejected()  # so do PyTorch's own rules for several operators
+        return
+    shapes = [tuple(tensor.shape) for tensor in derive.tensors(results)]
+    wanted = [(0, *tensor.shape) for tensor in derive.tensors(list(subject.expected(case).own))]
+    if shapes == wanted:
+        steps.recorder.ok()
+    else:
+        steps.recorder.fail(Failure(Kind.RESULT_TYPE, step, code, f"results of shapes {shapes}", f"{wanted}"))
+
+
+def _one_call(subject: Subject, arguments: Mapping[str, Any]) -> Callable[..., Any]:
+    def one_call(*values: Any) -> Any:
+        positional, keywords = subject.op.spread(dict(zip(arguments, values, strict=True)))
+        return subject.overload(*positional, **keywords)
+
+    return one_call
+
+
+def _judged(
+    steps: Steps,
+    step: str,
+    code: str,
+    calls: Sequence[Case],
+    at: int,
+    single: dict[str, Any],
+    dims: Mapping[int, int],
+    results: list[Any],
+) -> bool:
+    """Record whether a call of a batch has the results that it has alone; whether it has."""
+    # Calls with the same tensors have the same name, and so their expected results are computed once.
+    mapped = ", ".join(map(str, sorted(dims)))
+    case = Case(f"{calls[0].name}, call {at} of a batch that maps {mapped}", Family.SAMPLE, single)
+    refused = bool(steps.subject.expected(case).refusal)
+    return refused or steps.judged(f"{step}: call {at} of {len(calls)}", code, case, results)
+
+
+def _first_dim(in_dims: Any) -> int:
+    dims: list[int | None] = pytree.tree_leaves(in_dims)
+    return next(dim for dim in dims if dim is not None)
+
+
+def _are_inside(subject: Subject, singles: Sequence[Sequence[Any]], shape: Any) -> bool:
+    return not subject.op.has_domain or all(
+        _is_inside(subject, pytree.tree_unflatten(list(single), shape)) for single in singles
+    )
 
 
 def _is_inside(subject: Subject, arguments: dict[str, Any]) -> bool:
@@ -108,18 +254,20 @@ def _slice(result: Any, dim: int, at: int) -> Any:
     return pytree.tree_map_only(Tensor, lambda tensor: tensor.select(dim, at), result)
 
 
-def _code(subject: Subject, case: Case, in_dims: dict[str, Any]) -> str:
+def _code(subject: Subject, case: Case, in_dims: dict[str, Any], count: int) -> str:
     names = repro.holders(case.arguments)
 
     def written(call: str) -> str:
-        batches = ", ".join(_stacked(name, in_dims[name]) for name in names)
+        batches = ", ".join(_stacked(name, in_dims[name], count) for name in names)
         dims = ", ".join(str(in_dims[name]) for name in names)
         return f"torch.vmap(lambda {', '.join(names)}: {call}, in_dims=({dims},))({batches})"
 
     return repro.instead(subject, case, written)
 
 
-def _stacked(name: str, dims: Any) -> str:
+def _stacked(name: str, dims: Any, count: int) -> str:
     if isinstance(dims, (list, tuple)):
-        return f"[{', '.join(_stacked(f'{name}[{at}]', dim) for at, dim in enumerate(dims))}]"
-    return name if dims is None else f"torch.stack([{name}] * {_BATCH}, {dims})"
+        return f"[{', '.join(_stacked(f'{name}[{at}]', dim, count) for at, dim in enumerate(dims))}]"
+    if count == 0 and dims is not None:
+        return f"{name}[None][:0]"
+    return name if dims is None else f"torch.stack([{name}] * {count}, {dims})"

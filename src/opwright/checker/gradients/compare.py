@@ -1,0 +1,114 @@
+"""Compares the gradients that a trial requests with those of the reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opwright.checker.behavior.poison import poisoned
+from opwright.checker.cases.case import Family
+from opwright.checker.gradients.code import gradient_code
+from opwright.checker.gradients.goals import are_accurate, expected_of, fault, is_nonzero
+from opwright.checker.gradients.trial import gradients, incoming
+from opwright.checker.kinds import Kind
+from opwright.checker.verdict import Failure
+from opwright.spec.difference import Difference, Goal, first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from torch import Tensor
+
+    from opwright.checker.gradients.trial import Trial
+    from opwright.checker.recorder import Recorder
+    from opwright.checker.subject import Subject
+
+# Numbers and options at which the reference may lose its own precision.
+_ROUGH = {Family.MAGNITUDE, Family.OPTION, Family.PAIR}
+
+
+def check_trial(subject: Subject, recorder: Recorder, trial: Trial) -> None:
+    """Compare the gradients that a trial requests with those of the reference."""
+    code = gradient_code(subject, trial.case, trial.names)
+    crash = trial.kind if trial.used is not None else Kind.CRASH
+    if not recorder.begin(trial.step, code, crash, trial.case.group):
+        return
+    claimed = trial.case.claimed
+    wanted = _wanted(subject, recorder, trial, code)
+    if wanted is None:
+        return
+    grads, goals = wanted
+    try:
+        with poisoned():
+            found = gradients(subject, trial, grads)
+            # Reveals a dependence on old memory: on the previous call, or on the filling of fresh memory.
+            others = [gradients(subject, trial, grads)] if claimed else []
+        with poisoned(on=False):
+            others.append(gradients(subject, trial, grads))
+    except Exception as error:
+        if claimed:
+            raised = Kind.RAISES if crash is Kind.CRASH else crash
+            recorder.fail(Failure(raised, trial.step, code, first_line(error), "gradients", detail=str(error)[:2000]))
+        else:
+            recorder.rejected()
+        return
+    if found is None:
+        _check_missing(subject, recorder, trial.step, code, goals)
+        return
+    for path, goal in goals.items():
+        again = [None if other is None else other[path] for other in others]
+        wrong = _wrong(trial, path, found[path], again, goal)
+        if wrong is not None:
+            kind, got, expected = wrong
+            recorder.fail(Failure(kind, trial.step, code, got, expected))
+            return
+    recorder.ok()
+
+
+def _wanted(
+    subject: Subject, recorder: Recorder, trial: Trial, code: str
+) -> tuple[list[Tensor | None], dict[str, Goal]] | None:
+    """The incoming gradients of a trial and the expected gradients by path; None if the reference gives none."""
+    claimed = trial.case.claimed
+    try:
+        grads = incoming(subject, trial)
+        goals = expected_of(subject.op, trial, grads)
+    except Exception as error:
+        if claimed and subject.op.gradient is None:
+            # The gradient is derived from a reference that autograd cannot track: it would raise for users too.
+            wanted = "a reference that autograd can track, or a native backward, or differentiable=() if there is none"
+            recorder.fail(Failure(Kind.REFERENCE, trial.step, code, first_line(error), wanted))
+        elif claimed:
+            recorder.note(f"the reference has no gradient to compare with ({first_line(error)})")
+        return None
+    rough = trial.case.family in _ROUGH and not (subject.expected(trial.case).is_accurate and are_accurate(goals))
+    return None if rough else (grads, goals)
+
+
+def _wrong(
+    trial: Trial, path: str, found: Tensor | None, again: Sequence[Tensor | None], goal: Goal
+) -> tuple[Kind, str, str] | None:
+    """What is wrong with one gradient, which the same calls made again computed as `again`; None if nothing is."""
+    claimed = trial.case.claimed
+    changed = [other for other in again if fault(other, Goal(found, found), everywhere=True)]
+    wrong = fault(found, goal, everywhere=claimed)
+    # Two gradients that differ by rounding, as with atomic additions, may both be correct.
+    if wrong is None and any(fault(other, goal, everywhere=claimed) for other in changed):
+        wrong = Difference("values", "another one when the same call is made again", "the same")
+    if wrong is None:
+        return None
+    kind = Kind.MISSING_GRADIENT if found is None else trial.kind
+    kind = Kind.GRADIENT_UNINITIALISED if changed else kind
+    return kind, f"the gradient of {path}: {wrong.got}", f"of the reference: {wrong.expected}"
+
+
+def _check_missing(subject: Subject, recorder: Recorder, step: str, code: str, goals: Mapping[str, Goal]) -> None:
+    """No result requires a gradient, which is correct only if the reference's gradients are all zero."""
+    missing = [path for path, goal in goals.items() if is_nonzero(goal.own)]
+    if missing:
+        wanted = f"a gradient of {', '.join(missing)}, as the reference has it"
+        recorder.fail(
+            Failure(Kind.MISSING_GRADIENT, step, code, "results that do not require a gradient", expected=wanted)
+        )
+    else:
+        recorder.note(f"{subject.op.qualified_name} has no gradient, and the reference's is zero")
+        recorder.ok()

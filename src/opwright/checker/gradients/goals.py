@@ -1,0 +1,105 @@
+"""The expected gradients of a trial, the derivative of the reference, and how gradients differ from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from opwright.checker.cases.variation import tensors
+from opwright.checker.gradients.trial import is_among
+from opwright.spec import derive
+from opwright.spec.difference import Difference, Goal, described, differs
+from opwright.spec.expected import Expected, expected_gradients
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from opwright.checker.gradients.trial import Trial
+    from opwright.spec import Op
+
+# An element may differ by this many roundings of the largest element of its gradient.
+_ROUNDINGS = 4.0
+
+
+def expected_of(op: Op, trial: Trial, grads: Sequence[Tensor | None]) -> dict[str, Goal]:
+    """The expected gradient of each argument that the trial compares, by path.
+
+    It is the derivative of the reference of `op` itself: a backward's own reference has no part in it.
+    """
+    case = trial.case
+    names = [name for name in op.differentiable if any(path.partition("[")[0] == name for path in trial.names)]
+    by_name: dict[str, Any] = expected_gradients(op, case.fresh, grads, names)
+    goals: dict[str, Goal] = {}
+    for path, tensor in tensors(case.arguments):
+        name, _, place = path.partition("[")
+        if name in names and derive.has_gradient(tensor) and is_among(path, trial.names):
+            goals[path] = by_name[name][int(place.rstrip("]"))] if place else by_name[name]
+    return _joined(goals, dict(tensors(case.arguments)))
+
+
+def summed(goals: Sequence[Goal]) -> Goal:
+    """The sum of expected gradients."""
+    nearby = goals[0].nearby
+
+    def evaluate(change: Callable[[Any], Any]) -> list[Any]:
+        flat = nearby.evaluate(change) if nearby is not None else []
+        return [_total([flat[goal.at] for goal in goals])]
+
+    own, precise = (_total([getattr(goal, name) for goal in goals]) for name in ("own", "precise"))
+    return Goal(own, precise, None if nearby is None else replace(nearby, evaluate=evaluate, _drawn={}))
+
+
+def fault(found: Tensor | None, goal: Goal, *, everywhere: bool) -> Difference | None:
+    """How a gradient differs from the expected one; None if it does not.
+
+    Args:
+        found: the gradient; None, which autograd returns where there is none, is zero.
+        goal: the expected gradient.
+        everywhere: whether it is also compared where the derivative of the reference is not finite (that of a square
+            root at zero, say, says nothing about the gradient), and where it is as small as the rounding of its largest
+            element. A backward that saves the results, and not the arguments, loses it there: with 1 + elu(x), say,
+            as the derivative of elu at x = -10.
+    """
+    if goal.own is None:
+        return None
+    if found is None:
+        return Difference("values", "none", described(goal.own)) if is_nonzero(goal.own) else None
+    if everywhere or found.shape != goal.own.shape or found.dtype != goal.own.dtype:
+        return differs(found, goal)
+    known = goal.own.isfinite() & goal.precise.to(goal.own.dtype).isfinite()
+    largest = float(goal.own[known].abs().max()) if bool(known.any()) else 0.0
+    room = {found.dtype: _ROUNDINGS * torch.finfo(found.dtype).eps * largest}
+    return differs(torch.where(known, found.detach(), goal.own), goal, room)
+
+
+def are_accurate(goals: Mapping[str, Goal]) -> bool:
+    """Whether the reference's own precision suffices to say what the gradients are."""
+    there = [goal for goal in goals.values() if goal.own is not None]
+    return Expected(
+        own=tuple(goal.own for goal in there), precise=tuple(goal.precise for goal in there)
+    ).is_accurate and all(bool(goal.own.isfinite().all()) for goal in there)
+
+
+def is_nonzero(gradient: Tensor | None) -> bool:
+    """Whether there is a gradient that is not zero."""
+    return gradient is not None and bool(gradient.any())
+
+
+def _joined(goals: dict[str, Goal], originals: Mapping[str, Tensor]) -> dict[str, Goal]:
+    """`goals`, with the sum for arguments that are the same tensor: autograd has one gradient for all of them."""
+    sharing: dict[int, list[str]] = {}
+    for path in goals:
+        sharing.setdefault(id(originals[path]), []).append(path)
+    joined = dict(goals)
+    for paths in sharing.values():
+        there = [goals[path] for path in paths if goals[path].own is not None]
+        if len(paths) > 1 and there:
+            joined |= dict.fromkeys(paths, summed(there))
+    return joined
+
+
+def _total(gradients: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(gradients)).sum(0)
