@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opwright.checker.kinds import Kind
 from opwright.checker.recorder import read
-from opwright.checker.verdict import Cell
-from opwright.errors import LoadError, OpwrightError
+from opwright.checker.verdict import Cell, Failure
+from opwright.errors import LoadError
 from opwright.toolchain.fork_server import PLAIN
 from opwright.toolchain.run import run
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from opwright.checker.job import Job
     from opwright.checker.watcher import Watcher
+    from opwright.toolchain.run import Completed
 
 
 def run_lane(job: Job, environment: Mapping[str, str], watcher: Watcher, python: Sequence[str] = PLAIN) -> list[Cell]:
@@ -30,31 +32,77 @@ def run_lane(job: Job, environment: Mapping[str, str], watcher: Watcher, python:
 
     Raises:
         LoadError: the library could not be opened in the process.
-        OpwrightError: the judge itself has failed.
     """
-    file = Path(job.work) / "job.json"
-    replace(job, python=list(python), environment=dict(environment)).write(file)
     cells: list[Cell] = []
-    unopened: list[str] = []
-
-    def follow(line: str) -> None:
-        event = read(line)
-        if event is None:
-            return
-        if event["event"] == "begin":
-            watcher.begin(event["op"], event["runtime"], event["device"])
-        elif event["event"] == "case":
-            watcher.case(event["text"])
-        elif event["event"] == "unopened":
-            unopened.append(event["message"])
-        else:
-            cells.append(Cell.from_json(event["cell"]))
+    while len(cells) < len(job.cells):
+        rest = replace(job, cells=job.cells[len(cells) :], python=list(python), environment=dict(environment))
+        lane = _Judge(rest, watcher)
+        completed = lane.run(python)
+        cells += lane.cells
+        if len(lane.cells) < len(rest.cells):
+            cells.append(_died(rest, lane, completed))
             watcher.end(cells[-1])
-
-    completed = run([*python, "opwright.checker.judge_process", str(file)], on_line=follow, check=False)
-    if unopened:
-        raise LoadError(unopened[0])
-    if len(cells) < len(job.cells):
-        msg = f"the judge of {job.namespace} has ended with exit code {completed.exit_code}: {completed.output[-2000:]}"
-        raise OpwrightError(msg)
     return cells
+
+
+class _Judge:
+    """A judge's process, and what it reports.
+
+    Args:
+        job: the cells.
+        watcher: receives their progress.
+
+    Attributes:
+        cells: the finished cells.
+        step: the step that runs.
+    """
+
+    def __init__(self, job: Job, watcher: Watcher) -> None:
+        self._job = job
+        self._watcher = watcher
+        self.cells: list[Cell] = []
+        self.step = ""
+
+    def run(self, python: Sequence[str]) -> Completed:
+        """Run the process to its end.
+
+        Raises:
+            LoadError: the library could not be opened.
+        """
+        file = Path(self._job.work) / "job.json"
+        self._job.write(file)
+        unopened: list[str] = []
+
+        def follow(line: str) -> None:
+            event = read(line)
+            if event is None:
+                return
+            if event["event"] == "begin":
+                self._watcher.begin(event["op"], event["runtime"], event["device"])
+            elif event["event"] == "case":
+                self.step = event["text"]
+                self._watcher.case(self.step)
+            elif event["event"] == "unopened":
+                unopened.append(event["message"])
+            else:
+                self.cells.append(Cell.from_json(event["cell"]))
+                self._watcher.end(self.cells[-1])
+
+        completed = run([*python, "opwright.checker.judge_process", str(file)], on_line=follow, check=False)
+        if unopened:
+            raise LoadError(unopened[0])
+        return completed
+
+
+def _died(job: Job, judge: _Judge, completed: Completed) -> Cell:
+    """The cell of which a judge died: the reference ends its process."""
+    op, runtime, device = job.cells[len(judge.cells)]
+    lines = [line for line in completed.output.splitlines() if line and read(line) is None]
+    failure = Failure(
+        Kind.REFERENCE,
+        judge.step,
+        got=f"the process in which the reference runs ended with exit code {completed.exit_code}",
+        expected="a reference that returns a result or raises",
+        detail="\n".join(lines)[-2000:],
+    )
+    return Cell(f"{job.namespace}::{op}", runtime, device, "failed", failures=(failure,))

@@ -177,7 +177,9 @@ class _Process:
         elif kind == "unopened":
             raise LoadError(event["message"])
         else:
-            cell = self._progress.verdicts.verdict(Cell.from_json(event["cell"]))
+            cell = Cell.from_json(event["cell"])
+            if not self._progress.crashes:  # otherwise it has failed, and left out steps
+                cell = self._progress.verdicts.verdict(cell)
             if len(self._progress.cells) + 1 < len(self._progress.job.cells):
                 _take(cell, self._watcher, self._progress)
             else:

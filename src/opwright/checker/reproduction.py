@@ -52,7 +52,7 @@ def complete(cell: Cell, job: Job, verdicts: Verdicts) -> Cell:
 
 
 def _complete(cell: Cell, failure: Failure, job: Job, verdicts: Verdicts) -> Failure:
-    if not failure.repro:
+    if not failure.repro or failure.kind is Kind.HANG:
         return failure
     op = cell.op.rpartition(":")[2]
     cases: list[Case] = []

@@ -29,13 +29,13 @@ class ServedProcess:
     """A process of a check.
 
     Attributes:
-        channel: the channel to it.
         printed: the lines that it has printed.
-        completed: how it ended; only after the block in which it is served.
+        channel: the channel to it, while it is served.
+        completed: how it ended, after that.
     """
 
-    channel: Channel
     printed: list[str] = field(default_factory=list)
+    channel: Channel = field(init=False)
     completed: Completed = field(default_factory=lambda: Completed("", "", 0))
 
 
@@ -62,7 +62,7 @@ def served_process(
         path = Path(folder) / "channel"
         key = secrets.token_hex()
         replace(job, socket=str(path), key=key).write(file)
-        process = ServedProcess(Channel(socket.socket(socket.AF_UNIX), key))
+        process = ServedProcess()
 
         def start() -> None:
             try:

@@ -47,10 +47,11 @@ def check_process_state(subject: Subject, recorder: Recorder) -> None:
     case = subject.samples[0]
     _run_reference(subject, case)  # PyTorch's threads start with the first parallel work
     torch.ones(2**20).sum()
-    changes = differences(subject.state_before_loading, state())
+    before = subject.state_before_loading or state()
+    changes = differences(before, state())
     changes.pop("open files", None)  # the library itself among them
     _report(recorder, "loading the library", changes, f"import opwright\nopwright.open({str(subject.library.root)!r})")
-    restore(subject.state_before_loading)
+    restore(before)
     bad = [case for case in subject.varied if case.family in (Family.BAD_RANK, Family.BAD_DTYPE)][:_BAD_CALLS]
     for case in (*subject.samples, *bad):
         code = subject.code(case)

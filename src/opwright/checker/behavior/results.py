@@ -111,7 +111,10 @@ def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Outline) -> 
         return Failure(Kind.RAISES, case.name, code, got=first_line(error), expected=goal, detail=str(error))
     if not recorder.begin(f"{case.name}: reading the result", code, Kind.FREED, case.group):
         return None
-    fault = _written(subject, case, arguments, code) or subject.judge(case, results)
+    written = _written(subject, case, arguments, code)
+    if written is not None:
+        return written
+    fault = subject.judge(case, results)
     if fault is None:
         recorder.ok()
         return None
