@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_a_formula_that_is_not_the_derivative_is_a_fault_of_the_description(
 
 
 def test_the_formula_of_each_argument_is_compared(judge: Judge) -> None:
-    given = {"parameters": "x: Tensor, y: Tensor", "results": "tuple[Tensor, Tensor]"}
+    given: dict[str, Any] = {"parameters": "x: Tensor, y: Tensor", "results": "tuple[Tensor, Tensor]"}
     samples = "make.randn(4, 5), make.randn(4, 5)"
     (failure,) = judge("(x * y, x + y)", samples, further=SEVERAL.format(other="y"), **given).failures
     assert failure.got.startswith("the reference of f_backward returns as the gradient of y: ")

@@ -15,7 +15,11 @@ from opwright.checker.kinds import Kind
 if TYPE_CHECKING:
     from tests.unit.checker.gradients.conftest import Judge
 
-CALL = {"reference": "x * x * y", "samples": "make.randn(4, 5), make.randn(4, 5)", "parameters": "x: Tensor, y: Tensor"}
+CALL: dict[str, Any] = {
+    "reference": "x * x * y",
+    "samples": "make.randn(4, 5), make.randn(4, 5)",
+    "parameters": "x: Tensor, y: Tensor",
+}
 
 
 class Right(Function):
@@ -69,9 +73,9 @@ class OfTheResult(Right):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
-        ctx.result = Right.forward(ctx, x, y)
-        ctx.kept = ctx.result.detach()
-        return ctx.result
+        result = Right.forward(ctx, x, y)
+        ctx.kept = result.detach()
+        return result
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:

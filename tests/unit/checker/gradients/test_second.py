@@ -35,7 +35,7 @@ def cube(backward: Callable[..., Any]) -> Callable[..., Any]:
             ctx.save_for_backward(x, y)
             return x**3 * y
 
-    _Cube.backward = staticmethod(backward)  # type: ignore[method-assign, assignment]
+    _Cube.backward = staticmethod(backward)  # type: ignore[method-assign]
     return _Cube.apply
 
 
@@ -65,7 +65,11 @@ def broken(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
     return right(ctx, g)
 
 
-CALL = {"reference": "x**3 * y", "samples": "make.randn(4, 5), make.randn(4, 5)", "parameters": "x: Tensor, y: Tensor"}
+CALL: dict[str, Any] = {
+    "reference": "x**3 * y",
+    "samples": "make.randn(4, 5), make.randn(4, 5)",
+    "parameters": "x: Tensor, y: Tensor",
+}
 
 
 def test_a_right_second_derivative_is_no_fault(judge: Judge) -> None:

@@ -54,7 +54,7 @@ def wrong_in_a_pair(ctx: Any, g: Tensor, x: Tensor, y: Tensor, z: Tensor) -> tup
     return of_product(ctx, g, x, y, z)
 
 
-THREE = {
+THREE: dict[str, Any] = {
     "samples": "make.randn(4, 5), make.randn(4, 5), make.randn(4, 5)",
     "parameters": "x: Tensor, y: Tensor, z: Tensor",
 }
@@ -145,7 +145,7 @@ def test_gradients_of_arguments_that_are_the_same_tensor_add_up(judge: Judge) ->
         same = x.data_ptr() == y.data_ptr()
         return g * y, torch.zeros_like(x) if same else g * x
 
-    two = {"samples": "make.randn(4, 5), make.randn(4, 5)", "parameters": "x: Tensor, y: Tensor"}
+    two: dict[str, Any] = {"samples": "make.randn(4, 5), make.randn(4, 5)", "parameters": "x: Tensor, y: Tensor"}
     (failure,) = judge("x * y", kernel=kernel(lambda x, y: x * y, once), **two).failures
     assert failure.case == "sample 1, x and y the same tensor: all gradients"
     assert judge("x * y", kernel=kernel(lambda x, y: x * y, lambda _, g, x, y: (g * y, g * x)), **two).failures == ()
