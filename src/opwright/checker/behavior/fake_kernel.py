@@ -108,8 +108,8 @@ def _check(steps: Steps, case: Case) -> bool:
         with mode:
             fake = subject.call(arguments)
     except Exception as error:
-        # The reference rejects it too, and eager mode reports that the kernel does not; or torch.compile raises the same
-        # error, as for x[x > 0] of a single number.
+        # The reference rejects it too, and eager mode reports that the kernel does not; or torch.compile raises the
+        # same error, as for x[x > 0] of a single number.
         is_open = isinstance(error, DataDependentOutputException) and not case.claimed
         if is_open or subject.expected(case).refusal:
             return True
