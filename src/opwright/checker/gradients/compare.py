@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opwright.checker.behavior.poison import poisoned
 from opwright.checker.cases.case import Family
 from opwright.checker.gradients.code import gradient_code
-from opwright.checker.gradients.goals import are_accurate, expected_of, fault, is_nonzero
+from opwright.checker.gradients.goals import are_accurate, expected_of, fault, is_nonzero, magnitude_of
 from opwright.checker.gradients.trial import gradients, incoming
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
@@ -54,9 +54,10 @@ def check_trial(subject: Subject, recorder: Recorder, trial: Trial) -> None:
     if found is None:
         _check_missing(subject, recorder, trial.step, code, goals)
         return
+    magnitude = magnitude_of(grads, goals)
     for path, goal in goals.items():
         again = [None if other is None else other[path] for other in others]
-        wrong = _wrong(trial, path, found[path], again, goal)
+        wrong = _wrong(trial, path, found[path], again, goal, magnitude)
         if wrong is not None:
             kind, got, expected = wrong
             recorder.fail(Failure(kind, trial.step, code, got, expected))
@@ -85,14 +86,14 @@ def _wanted(
 
 
 def _wrong(
-    trial: Trial, path: str, found: Tensor | None, again: Sequence[Tensor | None], goal: Goal
+    trial: Trial, path: str, found: Tensor | None, again: Sequence[Tensor | None], goal: Goal, magnitude: float
 ) -> tuple[Kind, str, str] | None:
     """What is wrong with one gradient, which the same calls made again computed as `again`; None if nothing is."""
     claimed = trial.case.claimed
     changed = [other for other in again if fault(other, Goal(found, found), everywhere=True)]
-    wrong = fault(found, goal, everywhere=claimed)
+    wrong = fault(found, goal, everywhere=claimed, magnitude=magnitude)
     # Two gradients that differ by rounding, as with atomic additions, may both be correct.
-    if wrong is None and any(fault(other, goal, everywhere=claimed) for other in changed):
+    if wrong is None and any(fault(other, goal, everywhere=claimed, magnitude=magnitude) for other in changed):
         wrong = Difference("values", "another one when the same call is made again", "the same")
     if wrong is None:
         return None

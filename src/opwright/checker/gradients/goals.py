@@ -52,7 +52,7 @@ def summed(goals: Sequence[Goal]) -> Goal:
     return Goal(own, precise, None if nearby is None else replace(nearby, evaluate=evaluate, _drawn={}))
 
 
-def fault(found: Tensor | None, goal: Goal, *, everywhere: bool) -> Difference | None:
+def fault(found: Tensor | None, goal: Goal, *, everywhere: bool, magnitude: float = 0.0) -> Difference | None:
     """How a gradient differs from the expected one; None if it does not.
 
     Args:
@@ -62,6 +62,7 @@ def fault(found: Tensor | None, goal: Goal, *, everywhere: bool) -> Difference |
             root at zero, say, says nothing about the gradient), and where it is as small as the rounding of its largest
             element. A backward that saves the results, and not the arguments, loses it there: with 1 + elu(x), say,
             as the derivative of elu at x = -10.
+        magnitude: of the incoming gradients and of other gradients, whose rounding may remain in this one.
     """
     if goal.own is None:
         return None
@@ -70,7 +71,7 @@ def fault(found: Tensor | None, goal: Goal, *, everywhere: bool) -> Difference |
     if everywhere or found.shape != goal.own.shape or found.dtype != goal.own.dtype:
         return differs(found, goal)
     known = goal.own.isfinite() & goal.precise.to(goal.own.dtype).isfinite()
-    largest = float(goal.own[known].abs().max()) if bool(known.any()) else 0.0
+    largest = max(magnitude, _largest(goal.own[known]))
     room = {found.dtype: _ROUNDINGS * torch.finfo(found.dtype).eps * largest}
     return differs(torch.where(known, found.detach(), goal.own), goal, room)
 
@@ -81,6 +82,12 @@ def are_accurate(goals: Mapping[str, Goal]) -> bool:
     return Expected(
         own=tuple(goal.own for goal in there), precise=tuple(goal.precise for goal in there)
     ).is_accurate and all(bool(goal.own.isfinite().all()) for goal in there)
+
+
+def magnitude_of(grads: Sequence[Tensor | None], goals: Mapping[str, Goal]) -> float:
+    """The largest finite number in incoming gradients and expected ones."""
+    given = [*grads, *(goal.own for goal in goals.values())]
+    return max((_largest(one[one.isfinite()]) for one in given if one is not None), default=0.0)
 
 
 def is_nonzero(gradient: Tensor | None) -> bool:
@@ -99,6 +106,10 @@ def _joined(goals: dict[str, Goal], originals: Mapping[str, Tensor]) -> dict[str
         if len(paths) > 1 and there:
             joined |= dict.fromkeys(paths, summed(there))
     return joined
+
+
+def _largest(numbers: Tensor) -> float:
+    return float(numbers.abs().max()) if numbers.numel() else 0.0
 
 
 def _total(gradients: Sequence[Tensor]) -> Tensor:

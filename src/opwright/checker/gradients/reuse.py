@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from opwright.checker.behavior.concurrency import run_concurrently
-from opwright.checker.cases.case import Family
+from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.samples import samples
 from opwright.checker.cases.variation import replaced, tensors
 from opwright.checker.gradients.code import gradient_code
 from opwright.checker.gradients.goals import expected_of, fault, summed
@@ -22,7 +23,6 @@ from opwright.spec.difference import first_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from opwright.checker.cases.case import Case
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
     from opwright.spec.difference import Goal
@@ -63,7 +63,7 @@ def check_reuse(subject: Subject, recorder: Recorder, cases: list[Case]) -> None
     """Request the gradients of a call again, later, after changes in place, between other calls, and from threads."""
     case = cases[0]
     try:
-        call, other = _call(subject, case), _call(subject, _other(subject, cases))
+        call, other = _call(subject, case), _call(subject, _other(subject, case))
     except Exception:
         return  # the comparison of gradients reports it
     quick = subject.options.quick
@@ -97,10 +97,11 @@ def _call(subject: Subject, case: Case) -> _Call:
     return _Call(trial, grads, expected_of(subject.op, trial, grads))
 
 
-def _other(subject: Subject, cases: list[Case]) -> Case:
-    """A call with other numbers, of the same shapes if possible: that is what a buffer confuses most easily."""
-    negated = (case for case in subject.varied if case.family is Family.EDGE and case.name.endswith(" times -1"))
-    return next(filter(subject.differentiable, negated), cases[-1])
+def _other(subject: Subject, case: Case) -> Case:
+    """The author's first call with other numbers: calls of the same shapes are what a buffer confuses."""
+    drawn = samples(subject.op, subject.device, subject.options.seed + 1)[0]
+    other = Case(f"{drawn.name} with other numbers", Family.SAMPLE, drawn.arguments, claimed=True)
+    return other if subject.differentiable(other) else case
 
 
 def _accumulated(subject: Subject, call: _Call) -> Found | None:

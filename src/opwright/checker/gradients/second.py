@@ -205,7 +205,9 @@ def _derived(call: Call, point: _Point) -> list[Tensor | None]:
     if not pairs:
         return [None] * len(moving)
     outputs, weights = zip(*pairs, strict=True)
-    return list(torch.autograd.grad(outputs, moving, weights, allow_unused=True))
+    # Not torch.autograd.grad: it skips the error of @once_differentiable, from which no path leads to `moving`.
+    torch.autograd.backward(outputs, weights)
+    return [number.grad for number in moving]
 
 
 def _weighted(call: Call, point: _Point) -> float:

@@ -71,3 +71,64 @@ def test_strides_over_an_open_size_are_compared(make_subject: MakeSubject) -> No
     (fault,) = faults(transposed + fake(), make_subject)
     assert fault.kind is Kind.FAKE_STRIDES
     assert re.match(r"result 1 of the fake kernel: strides \(.*u0.*, 1\), with u0 = \d+$", fault.got)
+
+
+PROMOTED = """
+@library.op
+def f(x: Tensor, y: Tensor, mode: str = "row") -> Tensor:
+    return x.sum(-1) + y.sum(-1) if mode == "row" else x.sum() + y.sum()
+
+@f.samples
+def _(make):
+    yield make.randn(4, 5), make.randn(4, 5)
+
+@f.fake
+def _(x, y, mode="row"):
+    shape = {shape}
+    return torch.empty(shape, dtype={dtype})
+"""
+RIGHT_SHAPE = "torch.broadcast_shapes(x.shape[:-1], y.shape[:-1]) if mode == 'row' else ()"
+RIGHT_DTYPE = "torch.result_type(x.new_empty(()).sum(), y.new_empty(()).sum())"
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "kind"),
+    [
+        (RIGHT_SHAPE, "x.dtype if x.dtype.is_floating_point else y.dtype", Kind.FAKE_DTYPE),
+        ("torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])", RIGHT_DTYPE, Kind.FAKE_SHAPE),
+        ("x.shape[:-1] if mode == 'row' else ()", RIGHT_DTYPE, Kind.FAKE_SHAPE),
+    ],
+)
+def test_a_fake_is_compared_for_mixed_dtypes_options_and_unequal_shapes(
+    make_subject: MakeSubject, shape: str, dtype: str, kind: Kind
+) -> None:
+    (failure,) = faults(PROMOTED.format(shape=shape, dtype=dtype), make_subject)
+    assert failure.kind is kind
+
+
+def test_a_right_fake_of_an_operator_that_promotes_dtypes_has_no_fault(make_subject: MakeSubject) -> None:
+    text = PROMOTED.split("@f.fake", maxsplit=1)[0]
+    assert faults(text, make_subject) == ()
+
+
+def test_dtypes_are_mixed_in_all_tensors_and_the_number_of_cases_is_bounded(make_subject: MakeSubject) -> None:
+    text = PROMOTED.split("@f.fake", maxsplit=1)[0]
+    steps: list[str] = []
+    for quick in (True, False):
+        recorder = Recorder("f", "compile", "cpu", lambda event: steps.append(event["step"]))
+        check_fake(Steps(make_subject(text, quick=quick), recorder))
+        if quick:
+            assert len(steps) <= 120
+            steps.clear()
+    mixed = [step for step in steps if re.match(r"sample 1, x in \w+, y in \w+, real and fake", step)]
+    assert len(mixed) > 20
+    assert any(step.count(", ") > 2 and " alone in " not in step and step not in mixed for step in steps)
+
+
+def test_cases_after_one_that_ended_a_process_are_compared(make_subject: MakeSubject) -> None:
+    text = PROMOTED.format(shape=RIGHT_SHAPE, dtype="x.dtype")
+    subject = make_subject(text, quick=True)
+    died = frozenset({"two of them are enough", "strides of x"})
+    recorder = Recorder("f", "compile", "cpu", lambda event: None, skip_groups=died)
+    check_fake(Steps(subject, recorder))
+    assert recorder.failed

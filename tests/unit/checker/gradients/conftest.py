@@ -1,0 +1,63 @@
+"""Checks operators in autograd, with another kernel in place of the reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+from opwright.checker.recorder import Recorder
+from opwright.checker.runtimes import autograd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opwright.checker.verdict import Cell
+    from tests.unit.checker.conftest import MakeSubject
+
+
+class Judge(Protocol):
+    """Checks an operator in autograd whose kernel is a function, and returns the cell.
+
+    Its reference and its samples are given as Python expressions.
+    """
+
+    def __call__(
+        self,
+        reference: str,
+        samples: str,
+        kernel: Callable[..., Any] | None = None,
+        *,
+        parameters: str = "x: Tensor",
+        results: str = "Tensor",
+        quick: bool = True,
+        seed: int = 0,
+        further: str = "",
+    ) -> Cell: ...
+
+
+@pytest.fixture(scope="session")
+def judge(make_subject: MakeSubject) -> Judge:
+    def judge(
+        reference: str,
+        samples: str,
+        kernel: Callable[..., Any] | None = None,
+        *,
+        parameters: str = "x: Tensor",
+        results: str = "Tensor",
+        quick: bool = True,
+        seed: int = 0,
+        further: str = "",
+    ) -> Cell:
+        described = f"@library.op\ndef f({parameters}) -> {results}:\n    return {reference}\n"
+        drawn = f"\n@f.samples\ndef _(make):\n    yield {samples}\n"
+        subject = make_subject(described + drawn + further, quick=quick, seed=seed)
+        if kernel is not None:
+            # An entry in the instance's __dict__ takes precedence over the cached property of the class.
+            subject.__dict__["overload"] = kernel
+        recorder = Recorder("f", "autograd", "cpu", lambda event: None)
+        assert autograd.why_not(subject) == ""
+        autograd.run(subject, recorder)
+        return recorder.cell()
+
+    return judge

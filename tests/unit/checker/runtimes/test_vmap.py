@@ -1,0 +1,96 @@
+"""What a check finds in an operator's own rule for `torch.vmap`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opwright.checker.kinds import Kind
+from opwright.checker.recorder import Recorder
+from opwright.checker.runtimes import vmap
+
+if TYPE_CHECKING:
+    from opwright.checker.verdict import Cell
+    from tests.unit.checker.conftest import MakeSubject
+
+OPERATOR = """
+@library.op(vmap=True)
+def f(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    return x * y + z
+
+@f.samples
+def _(make):
+    yield make.randn(4, 6), make.randn(4, 6), make.randn(4, 6)
+"""
+RULE = """
+@f.vmap
+def _(info, in_dims, x, y, z):
+    {first}
+    moved = [
+        one.movedim(at, 0) if at is not None else one.expand(info.batch_size, *one.shape)
+        for one, at in zip((x, y, z), in_dims)
+    ]
+    return getattr(torch.ops, library.namespace).f(*moved), 0
+"""
+
+
+def cell(make_subject: MakeSubject, text: str, *, quick: bool = False) -> tuple[Cell, list[str]]:
+    events: list[str] = []
+    subject = make_subject(text, quick=quick)
+    assert vmap.why_not(subject) == ""
+    recorder = Recorder("f", "vmap", "cpu", lambda event: events.append(event["step"]))
+    vmap.run(subject, recorder)
+    return recorder.cell(), events
+
+
+def rule(first: str = "pass") -> str:
+    return OPERATOR + RULE.format(first=first)
+
+
+def test_a_right_rule_passes(make_subject: MakeSubject) -> None:
+    passed, steps = cell(make_subject, rule())
+    assert passed.failures == ()
+    assert "sample 1, vmap of vmap" in steps
+    assert "sample 1, a batch of one" in steps
+
+
+@pytest.mark.parametrize(
+    ("wrong", "step"),
+    [
+        ("in_dims = (in_dims[0], in_dims[1], 0 if in_dims[2] == 1 else in_dims[2])", "z in dimension 1"),
+        ("y = y.flip(0) if in_dims[1] is None else y", "all calls share y"),
+        ("in_dims = in_dims[:2] + (0,) if in_dims == (None, 1, 2) else in_dims", "all calls share x, y in dim"),
+    ],
+)
+def test_a_rule_that_is_wrong_for_some_dimensions_is_found(make_subject: MakeSubject, wrong: str, step: str) -> None:
+    failed, _ = cell(make_subject, rule(wrong))
+    assert failed.status == "failed"
+    assert {failure.kind for failure in failed.failures} <= {Kind.WRONG_RESULT, Kind.RESULT_TYPE, Kind.RUNTIME}
+    assert step in failed.failures[0].case
+
+
+def test_a_rule_that_is_wrong_for_one_call_is_found(make_subject: MakeSubject) -> None:
+    wrong = "z = z + (info.batch_size == 1)"
+    failed, _ = cell(make_subject, rule(wrong))
+    assert failed.failures[0].case == "sample 1, a batch of one: call 0 of 1"
+
+
+def test_a_rule_that_returns_another_shape_for_no_calls_is_found(make_subject: MakeSubject) -> None:
+    wrong = "if info.batch_size == 0:\n        return x.new_empty(1, 4, 6), 0"
+    failed, _ = cell(make_subject, rule(wrong))
+    assert failed.failures[0].got == "results of shapes [(1, 4, 6)]"
+
+
+@pytest.mark.parametrize(("quick", "count"), [(True, 10), (False, 32)])
+def test_the_ways_to_map_are_bounded_and_have_none_everywhere(
+    make_subject: MakeSubject, quick: bool, count: int
+) -> None:
+    subject = make_subject(OPERATOR, quick=quick)
+    made = list(vmap._mappings(subject, subject.samples[0]))
+    assert len(made) == count
+    assert len({how for how, _ in made}) == count
+    for at in range(3):
+        assert any(at not in dims for _, dims in made)
+        assert any(list(dims) == [at] for _, dims in made)
+    assert {dim for _, dims in made for dim in dims.values()} >= {0, -1}
