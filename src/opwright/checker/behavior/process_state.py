@@ -139,7 +139,9 @@ def _shown(was: Any, now: Any) -> tuple[str, str]:
 
 def _entry(name: str, state: dict[str, Any]) -> str:
     value = state.get(name)
-    return f"{name} unset" if value is None else f"{name}={value}" if isinstance(value, str) else f"{name} as set here"
+    if value is None:
+        return f"{name} unset"
+    return f"{name}={value}" if isinstance(value, str) else f"{name} {value}"
 
 
 def _draws_random_numbers(subject: Subject, case: Case) -> bool:
@@ -208,6 +210,10 @@ class _Action:
     number: int
     handler: bytes
     structure: bytes = field(compare=False)
+
+    def __str__(self) -> str:
+        address = int.from_bytes(self.handler, sys.byteorder)
+        return {0: "by default", 1: "ignored"}.get(address, f"handled at {address:#x}")
 
 
 def _actions() -> dict[str, _Action]:
