@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from opwright.checker.cases.case import Layout
 from opwright.errors import OpwrightError
 
 if TYPE_CHECKING:
@@ -68,16 +69,15 @@ class Channel:
         if len(header) < _SIZE + _SIGNATURE or size > _LARGEST:
             raise ForgedMessageError(_FORGED)
         payload = self._read(size)
+        if len(payload) < size:
+            return None  # the process ended while it sent
         if not hmac.compare_digest(header[_SIZE:], self._signature(self._received, payload)):
-            if len(payload) < size:
-                return None  # the process ended while it sent
             raise ForgedMessageError(_FORGED)
         self._received += 1
-        length = int.from_bytes(payload[:_SIZE], "little")
-        text, data = payload[_SIZE : _SIZE + length], payload[_SIZE + length :]
-        tensors = torch.load(io.BytesIO(data), weights_only=True) if data else []
-        message: dict[str, Any] = _decoded(json.loads(text), tensors)
-        return message
+        try:
+            return _message(payload)
+        except Exception as error:  # native code that has read the key from memory signs whatever it likes
+            raise ForgedMessageError(_FORGED) from error
 
     def close(self) -> None:
         """Close this end."""
@@ -119,12 +119,19 @@ def connect(path: Path, key: str) -> Channel:
     return Channel(connection, key)
 
 
+def _message(payload: bytes) -> dict[str, Any]:
+    length = int.from_bytes(payload[:_SIZE], "little")
+    text, data = payload[_SIZE : _SIZE + length], payload[_SIZE + length :]
+    tensors = torch.load(io.BytesIO(data), weights_only=True) if data else []
+    message: dict[str, Any] = _decoded(json.loads(text), tensors)
+    return message
+
+
 def _encoded(value: Any, tensors: list[Tensor]) -> Any:
     """`value` in JSON; tensors are moved to a list, and what JSON lacks becomes a list of its kind and its text."""
     match value:
         case Tensor():
-            tensors.append(value.detach())
-            found: Any = ["tensor", len(tensors) - 1]
+            found: Any = _encoded_tensor(value.detach(), tensors)
         case list() | tuple():
             found = ["list" if isinstance(value, list) else "tuple", *(_encoded(one, tensors) for one in value)]
         case dict():
@@ -144,6 +151,21 @@ def _encoded(value: Any, tensors: list[Tensor]) -> Any:
     return found
 
 
+def _encoded_tensor(tensor: Tensor, tensors: list[Tensor]) -> list[Any]:
+    """`tensor` as its place in the list, or as a view of one there that has its memory in another dtype."""
+    memory = _memory(tensor)
+    for at, known in enumerate(tensors):
+        if memory and memory == _memory(known) and known.dtype != tensor.dtype:
+            return ["view", at, *(_encoded(one, tensors) for one in vars(Layout.of(tensor)).values())]
+    tensors.append(tensor)
+    return ["tensor", len(tensors) - 1]
+
+
+def _memory(tensor: Tensor) -> int:
+    """The address of its memory; 0 if it has none of its own."""
+    return 0 if tensor.layout != torch.strided or tensor.is_meta else tensor.untyped_storage().data_ptr()
+
+
 def _decoded(value: Any, tensors: list[Tensor]) -> Any:
     if isinstance(value, dict):
         return {name: _decoded(one, tensors) for name, one in value.items()}
@@ -151,12 +173,14 @@ def _decoded(value: Any, tensors: list[Tensor]) -> Any:
         return value
     kind, *rest = value
     match kind:
-        case "list":
-            return [_decoded(one, tensors) for one in rest]
-        case "tuple":
-            return tuple(_decoded(one, tensors) for one in rest)
+        case "list" | "tuple":
+            made = [_decoded(one, tensors) for one in rest]
+            return made if kind == "list" else tuple(made)
         case "tensor":
             return tensors[rest[0]]
+        case "view":
+            layout = Layout(*(_decoded(one, tensors) for one in rest[1:]))
+            return layout.view(tensors[rest[0]].untyped_storage())
     return _PLAIN[kind](rest[0])
 
 

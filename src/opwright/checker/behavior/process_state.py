@@ -32,6 +32,8 @@ _libc.setlocale.restype = ctypes.c_char_p
 _LC_ALL = 6
 _SIGNALS = tuple(number for number in range(1, 32) if number not in (signal.SIGKILL, signal.SIGSTOP))
 _SIGACTION_BYTES = 256  # more than the structure has anywhere; it begins with the handler
+# The library itself is an open file, and op.py and its samples may draw random numbers.
+_MAY_CHANGE_IN_LOADING = ("open files", "PyTorch's random number generator", "Python's random number generator")
 _CALLS = 4
 _BAD_CALLS = 3
 _MOST_SHOWN = 4
@@ -49,7 +51,8 @@ def check_process_state(subject: Subject, recorder: Recorder) -> None:
     torch.ones(2**20).sum()
     before = subject.state_before_loading or state()
     changes = differences(before, state())
-    changes.pop("open files", None)  # the library itself among them
+    for what in _MAY_CHANGE_IN_LOADING:
+        changes.pop(what, None)
     _report(recorder, "loading the library", changes, f"import opwright\nopwright.open({str(subject.library.root)!r})")
     restore(before)
     bad = [case for case in subject.varied if case.family in (Family.BAD_RANK, Family.BAD_DTYPE)][:_BAD_CALLS]
@@ -140,7 +143,9 @@ def _shown(was: Any, now: Any) -> tuple[str, str]:
 
 def _entry(name: str, state: dict[str, Any]) -> str:
     value = state.get(name)
-    return f"{name} unset" if value is None else f"{name}={value}" if isinstance(value, str) else f"{name} as set here"
+    if value is None:
+        return f"{name} unset"
+    return f"{name}={value}" if isinstance(value, str) else f"{name} {value}"
 
 
 def _draws_random_numbers(subject: Subject, case: Case) -> bool:
@@ -209,6 +214,10 @@ class _Action:
     number: int
     handler: bytes
     structure: bytes = field(compare=False)
+
+    def __str__(self) -> str:
+        address = int.from_bytes(self.handler, sys.byteorder)
+        return {0: "by default", 1: "ignored"}.get(address, f"handled at {address:#x}")
 
 
 def _actions() -> dict[str, _Action]:

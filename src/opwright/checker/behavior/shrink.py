@@ -42,17 +42,18 @@ def smallest(case: Case, fails: Callable[[Case], bool]) -> Case:
 
 
 def _cut(given: Arguments) -> Iterator[Arguments]:
-    """Smaller arguments: the first or the second half of all dimensions of a size, or of one dimension."""
+    """Smaller arguments: half of all dimensions of a size, or of one dimension; then all but one row of them."""
     places = [(path, dim, tensor.shape[dim]) for path, tensor in tensors(given) for dim in range(tensor.dim())]
-    groups = [
-        [place for place in places if place[2] == size] for size in sorted({size for *_, size in places}, reverse=True)
-    ]
-    for group in (*groups, *([place] for place in places)):
-        size = group[0][2]
-        if size < 2:
-            continue
-        for start, length in ((0, size // 2), (size // 2, size - size // 2), (0, size - 1), (1, size - 1)):
-            made = given
-            for path, dim, _ in group:
-                made = replaced(made, path, dict(tensors(made))[path].narrow(dim, start, length))
-            yield made
+    sizes = sorted({size for *_, size in places if size > 1}, reverse=True)
+    groups = [[place for place in places if place[2] == size] for size in sizes]
+    alone = [[place] for group in groups if len(group) > 1 for place in group]
+    # Halves first, of whatever it is: single rows would use up the trials.
+    for is_half in (True, False):
+        for group in (*groups, *alone):
+            size = group[0][2]
+            halves, rest = ((0, size // 2), (size // 2, size - size // 2)), ((0, size - 1), (1, size - 1))
+            for start, length in halves if is_half else rest:
+                made = given
+                for path, dim, _ in group:
+                    made = replaced(made, path, dict(tensors(made))[path].narrow(dim, start, length))
+                yield made

@@ -98,10 +98,41 @@ def copied(tensor: Tensor, storages: dict[int, torch.UntypedStorage] | None = No
     if storage._cdata not in known:
         # The whole storage, because a kernel must not touch the memory between the elements either.
         known[storage._cdata] = storage.clone()
-    copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-    copy.set_(known[storage._cdata], tensor.storage_offset(), tensor.shape, tensor.stride())
-    copy = copy.conj() if tensor.is_conj() else copy
-    return torch._neg_view(copy) if tensor.is_neg() else copy  # noqa: SLF001  it has no public name
+    return Layout.of(tensor).view(known[storage._cdata])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a tensor views its memory.
+
+    Attributes:
+        dtype: the dtype of its elements.
+        offset: how many elements precede its first one.
+        shape: its sizes.
+        strides: its strides, in elements.
+        is_conj: whether it is conjugated when it is read.
+        is_neg: whether it is negated when it is read.
+    """
+
+    dtype: torch.dtype
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    is_conj: bool
+    is_neg: bool
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> Layout:
+        """The layout of a tensor."""
+        shape, strides = tuple(tensor.shape), tuple(tensor.stride())
+        return cls(tensor.dtype, int(tensor.storage_offset()), shape, strides, tensor.is_conj(), tensor.is_neg())
+
+    def view(self, storage: torch.UntypedStorage) -> Tensor:
+        """The tensor of this layout in `storage`."""
+        made = torch.empty(0, dtype=self.dtype, device=storage.device)
+        made.set_(storage, self.offset, self.shape, self.strides)
+        made = made.conj() if self.is_conj else made
+        return torch._neg_view(made) if self.is_neg else made  # noqa: SLF001  it has no public name
 
 
 def _with_plain_booleans(tensor: Tensor) -> Tensor:

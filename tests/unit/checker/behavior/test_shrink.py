@@ -1,0 +1,131 @@
+"""Failing cases, and the smaller ones that fail in the same way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opwright.checker.behavior.shrink import smallest
+from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.samples import elements_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_TRIALS = 60
+# Cases with as many elements are written out in full.
+SMALL = 6
+
+
+def case(*shapes: tuple[int, ...], family: Family = Family.EDGE) -> Case:
+    tensors = [torch.arange(float(torch.Size(shape).numel())).view(shape) for shape in shapes]
+    return Case("a case", family, {f"x{at}": tensor for at, tensor in enumerate(tensors)}, argument="x0")
+
+
+def shapes(given: Case) -> list[tuple[int, ...]]:
+    return [tuple(tensor.shape) for tensor in given.arguments.values()]
+
+
+class Fails:
+    """Whether a case fails, and how often that was asked."""
+
+    def __init__(self, condition: Callable[[Case], bool]) -> None:
+        self.condition = condition
+        self.asked: list[Case] = []
+
+    def __call__(self, given: Case) -> bool:
+        self.asked.append(given)
+        return self.condition(given)
+
+
+def holds(number: float) -> Callable[[Case], bool]:
+    """Whether a case holds that number in its first argument."""
+    return lambda given: bool((given.arguments["x0"] == number).any())
+
+
+def test_one_element_is_left_of_those_that_do_not_matter() -> None:
+    found = smallest(case((64, 48)), holds(64 * 48 - 5))
+    assert elements_in(found.arguments) <= SMALL
+    assert holds(64 * 48 - 5)(found)
+
+
+def test_dimensions_of_one_size_are_cut_together() -> None:
+    def is_product(given: Case) -> bool:
+        one, other = given.arguments.values()
+        return bool(one.shape[1] == other.shape[0])
+
+    found = smallest(case((32, 24), (24, 16)), is_product)
+    (_, inner), (same, _) = shapes(found)
+    assert inner == same
+    assert elements_in(found.arguments) <= SMALL
+
+
+def test_a_case_that_fails_only_at_its_size_stays_as_it_is() -> None:
+    given = case((20, 7))
+    assert smallest(given, lambda smaller: shapes(smaller) == [(20, 7)]) is given
+
+
+def test_the_family_and_the_argument_stay_and_the_name_says_what_was_done() -> None:
+    found = smallest(case((64,), family=Family.SPECIAL), holds(5))
+    assert (found.family, found.argument) == (Family.SPECIAL, "x0")
+    assert found.name.startswith("a case, made smaller (trial ")
+
+
+@pytest.mark.parametrize("family", [Family.SAMPLE, Family.SIZE, Family.EMPTY, Family.UNEQUAL, Family.FAR])
+def test_a_case_whose_size_is_what_it_varies_is_not_made_smaller(family: Family) -> None:
+    fails = Fails(lambda _: True)
+    given = case((64,), family=family)
+    assert smallest(given, fails) is given
+    assert fails.asked == []
+
+
+def test_a_short_case_is_not_made_smaller() -> None:
+    fails = Fails(lambda _: True)
+    given = case((2, 3))
+    assert smallest(given, fails) is given
+    assert fails.asked == []
+
+
+def test_no_smaller_case_is_empty() -> None:
+    fails = Fails(lambda _: False)
+    smallest(case((8, 1, 3), (3,)), fails)
+    assert fails.asked
+    assert all(size for asked in fails.asked for shape in shapes(asked) for size in shape)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    sizes=st.lists(st.lists(st.integers(1, 40), max_size=3).map(tuple), min_size=1, max_size=3),
+    answers=st.lists(st.booleans(), max_size=80),
+)
+def test_whatever_fails_the_smallest_fails_and_is_not_larger_after_a_limited_number_of_trials(
+    sizes: list[tuple[int, ...]], answers: list[bool]
+) -> None:
+    left = iter(answers)
+    failed: list[Case] = [case(*sizes)]
+
+    def condition(given: Case) -> bool:
+        assert elements_in(given.arguments) < elements_in(failed[-1].arguments)
+        if next(left, False):
+            failed.append(given)
+            return True
+        return False
+
+    fails = Fails(condition)
+    found = smallest(failed[0], fails)
+    assert found is failed[-1]
+    assert len(fails.asked) <= MOST_TRIALS
+    assert len({asked.name for asked in fails.asked}) == len(fails.asked)
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=st.integers(1, 64), columns=st.integers(1, 64), data=st.data())
+def test_one_wrong_element_is_found_wherever_it_is(rows: int, columns: int, data: st.DataObject) -> None:
+    number = data.draw(st.integers(0, rows * columns - 1))
+    found = smallest(case((rows, columns)), holds(number))
+    assert holds(number)(found)
+    assert elements_in(found.arguments) <= SMALL

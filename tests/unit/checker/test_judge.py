@@ -1,0 +1,111 @@
+"""The judge: what a call should return, and what is wrong with what it returned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from opwright.checker.cases.case import Case, Family
+from opwright.checker.judge import LocalJudge
+from opwright.checker.kinds import Kind
+
+if TYPE_CHECKING:
+    from tests.unit.conftest import Describe
+
+DOUBLED = """
+@library.op
+def doubled(x: Tensor) -> Tensor:
+    if x.dim() != 2:
+        raise ValueError("x must have two dimensions")
+    return 2 * x
+"""
+COUNTS_CALLS = """
+calls = []
+@library.op
+def counts(x: Tensor) -> Tensor:
+    calls.append(1)
+    return x + len(calls)
+"""
+SUMS = """
+@library.op
+def added(x: Tensor, y: Tensor) -> Tensor:
+    return x - y
+"""
+
+
+def case(*shape: int) -> Case:
+    return Case(
+        f"a tensor of {shape}", Family.SAMPLE, {"x": torch.arange(float(torch.Size(shape).numel())).view(shape)}
+    )
+
+
+@pytest.fixture(scope="module")
+def judge(describe: Describe) -> LocalJudge:
+    return LocalJudge(describe(DOUBLED).ops["doubled"])
+
+
+def test_an_outline_has_the_shape_and_dtype_of_the_results_and_none_of_their_numbers(judge: LocalJudge) -> None:
+    outline = judge.outline(case(3, 2))
+    (own,) = outline.own
+    assert (own.shape, own.dtype, outline.refusal) == ((3, 2), torch.float32, "")
+    # Other memory than what the reference returned.
+    own.fill_(7)
+    assert judge.fault(case(3, 2), [case(3, 2).arguments["x"] * 2]) is None
+
+
+def test_an_outline_says_why_the_reference_rejects_a_call(judge: LocalJudge) -> None:
+    outline = judge.outline(case(3))
+    assert "x must have two dimensions" in outline.refusal
+    assert outline.own == ()
+
+
+def test_right_numbers_are_no_fault(judge: LocalJudge) -> None:
+    given = case(3, 4)
+    assert judge.fault(given, [2 * given.arguments["x"]]) is None
+
+
+def test_a_wrong_number_is_a_fault_that_names_its_place(judge: LocalJudge) -> None:
+    given = case(3, 4)
+    results = 2 * given.arguments["x"]
+    results[2, 1] += 1
+    fault = judge.fault(given, [results])
+    assert fault is not None
+    assert fault.kind is Kind.WRONG_RESULT
+    assert "at [2, 1]: 19.0; 1 of 12 elements differ" in fault.got
+    assert fault.expected == "at [2, 1]: 18.0"
+
+
+def test_results_of_a_call_that_the_reference_rejects_are_a_fault(judge: LocalJudge) -> None:
+    fault = judge.fault(case(5), [torch.zeros(5)])
+    assert fault is not None
+    assert fault.kind is Kind.BAD_INPUT
+    assert "an error, as from the reference: " in fault.expected
+    assert "x must have two dimensions" in fault.expected
+
+
+def test_a_reference_that_returns_something_else_each_time_is_not_steady(describe: Describe, judge: LocalJudge) -> None:
+    assert judge.is_steady(case(2, 2))
+    assert not LocalJudge(describe(COUNTS_CALLS).ops["counts"]).is_steady(case(2, 2))
+
+
+def test_what_is_expected_of_a_call_is_kept_until_it_is_forgotten(describe: Describe) -> None:
+    op = describe(COUNTS_CALLS).ops["counts"]
+    calls = op.reference.__globals__["calls"]
+    judge = LocalJudge(op)
+    judge.outline(case(2, 2))
+    made = len(calls)
+    judge.outline(case(2, 2))
+    assert len(calls) == made
+    judge.forget(case(2, 2))
+    judge.outline(case(2, 2))
+    assert len(calls) > made
+
+
+def test_the_results_of_arguments_that_share_memory_are_those_of_separate_ones(describe: Describe) -> None:
+    judge = LocalJudge(describe(SUMS).ops["added"])
+    x = torch.rand(50)
+    shared = Case("the same tensor twice", Family.SHARED, {"x": x, "y": x})
+    assert judge.fault(shared, [torch.zeros(50)]) is None
+    assert judge.fault(shared, [torch.full((50,), 1e-3)]) is not None

@@ -1,0 +1,187 @@
+"""Verdicts on cells: what a process reports, against the results that it has sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from opwright.checker.cases.case import LARGE_BYTES, Case, Family
+from opwright.checker.job import Job, Options
+from opwright.checker.judge import LocalJudge
+from opwright.checker.kinds import Kind
+from opwright.checker.remote_judge import case_message, case_of
+from opwright.checker.subject import Subject
+from opwright.checker.verdict import Cell, Failure
+from opwright.checker.verdicts import Verdicts
+from opwright.spec import library_at
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.conftest import Describe
+
+DOUBLED = """
+@library.op
+def doubled(x: Tensor) -> Tensor:
+    return 2 * x
+
+@doubled.samples
+def _(make):
+    yield make.randn(3, 4)
+    yield make.randn(5)
+"""
+
+
+@pytest.fixture
+def job(describe: Describe, tmp_path: Path) -> Job:
+    library = describe(DOUBLED)
+    options = Options(seed=0, quick=True)
+    cells = [["doubled", "eager", "cpu"]]
+    return Job(library.namespace, str(library.root / "op.py"), None, cells, options, str(tmp_path))
+
+
+@pytest.fixture
+def verdicts(job: Job) -> Verdicts:
+    made = Verdicts(job)
+    made.begin()
+    return made
+
+
+def samples(verdicts: Verdicts) -> list[Case]:
+    found = [verdicts.case_named("doubled", "cpu", f"inputs of sample {number}") for number in (1, 2)]
+    return [case for case in found if case is not None]
+
+
+def ask(verdicts: Verdicts, what: str, case: Case, **more: Any) -> dict[str, Any]:
+    message = {"ask": what, "op": "doubled", "device": "cpu", **case_message(case), **more}
+    answer = verdicts.answer(message)
+    assert answer is not None
+    return answer
+
+
+def send_right_results(verdicts: Verdicts, *cases: Case) -> None:
+    for case in cases:
+        answer = ask(verdicts, "fault", case, results=[2 * case.arguments["x"]])
+        assert answer == {"fault": None}
+
+
+def cell(runtime: str = "eager", status: Any = "passed", failures: tuple[Failure, ...] = ()) -> Cell:
+    return Cell("described::doubled", runtime, "cpu", status, cases=9, failures=failures)
+
+
+def test_a_passed_cell_with_right_results_of_all_samples_has_passed(verdicts: Verdicts) -> None:
+    send_right_results(verdicts, *samples(verdicts))
+    assert verdicts.verdict(cell()) == cell()
+
+
+def test_a_passed_cell_without_results_is_forged(verdicts: Verdicts) -> None:
+    found = verdicts.verdict(cell())
+    (failure,) = found.failures
+    assert found.status == "failed"
+    assert failure.kind is Kind.CHANNEL
+    assert failure.kind.value == "forged-verdict"
+    assert failure.got == "the process reports that eager has passed, and has sent no results of the samples"
+
+
+def test_a_passed_cell_that_leaves_a_sample_out_is_forged(verdicts: Verdicts) -> None:
+    send_right_results(verdicts, samples(verdicts)[0])
+    assert [failure.kind for failure in verdicts.verdict(cell()).failures] == [Kind.CHANNEL]
+
+
+def test_results_of_another_call_are_none_of_a_sample(verdicts: Verdicts) -> None:
+    send_right_results(verdicts, Case("sample 3", Family.SAMPLE, {"x": torch.ones(2)}))
+    assert [failure.kind for failure in verdicts.verdict(cell()).failures] == [Kind.CHANNEL]
+
+
+def test_a_passed_cell_with_a_wrong_result_has_failed_with_the_fault_that_was_judged_here(verdicts: Verdicts) -> None:
+    send_right_results(verdicts, *samples(verdicts))
+    case = samples(verdicts)[0]
+    answer = ask(verdicts, "fault", case, results=[3 * case.arguments["x"]])
+    found = verdicts.verdict(cell())
+    assert found.status == "failed"
+    (failure,) = found.failures
+    assert failure.kind is Kind.WRONG_RESULT
+    assert failure == Failure.from_json(answer["fault"])
+    assert "12 of 12 elements differ" in failure.got
+
+
+def test_other_runtimes_need_results_of_some_call(verdicts: Verdicts) -> None:
+    assert [failure.kind for failure in verdicts.verdict(cell("trace")).failures] == [Kind.CHANNEL]
+    send_right_results(verdicts, samples(verdicts)[0])
+    assert verdicts.verdict(cell("trace")).status == "passed"
+
+
+def test_autograd_compares_gradients_itself_and_a_wrong_result_fails_it_too(verdicts: Verdicts) -> None:
+    assert verdicts.verdict(cell("autograd")).status == "passed"
+    ask(verdicts, "fault", samples(verdicts)[1], results=[torch.zeros(5)])
+    assert verdicts.verdict(cell("autograd")).status == "failed"
+
+
+def test_a_new_cell_begins_without_the_results_of_the_last_one(verdicts: Verdicts) -> None:
+    send_right_results(verdicts, *samples(verdicts))
+    verdicts.begin()
+    assert verdicts.verdict(cell()).status == "failed"
+
+
+@pytest.mark.parametrize("status", ["failed", "not applicable", "not run"])
+def test_only_a_pass_has_to_be_borne_out(verdicts: Verdicts, status: str) -> None:
+    given = cell(status=status, failures=(Failure(Kind.RAISES, got="an error"),))
+    assert verdicts.verdict(given) == given
+
+
+# -- whose arguments the judge makes itself -------------------------------------------------------------------
+
+
+def test_the_arguments_of_samples_are_made_here_and_not_read_from_the_message(verdicts: Verdicts) -> None:
+    real = samples(verdicts)[0]
+    forged = Case(real.name, real.family, {"x": torch.zeros(3, 4)}, claimed=True)
+    # Zeros are right for the arguments of the message, and wrong for those of the sample.
+    answer = ask(verdicts, "fault", forged, results=[torch.zeros(3, 4)])
+    assert "of 12 elements differ" in answer["fault"]["got"]
+
+
+def test_the_arguments_of_other_calls_are_those_of_the_message(verdicts: Verdicts) -> None:
+    case = Case("x of ones", Family.EDGE, {"x": torch.ones(2, 2)})
+    send_right_results(verdicts, case)
+    answer = ask(verdicts, "outline", case)
+    assert (answer["refusal"], answer["own"][0].shape, answer["own"][0].device.type) == ("", (2, 2), "meta")
+
+
+def test_a_message_has_small_arguments_and_no_large_or_far_ones() -> None:
+    small = torch.ones(4)
+    large = torch.empty(2**24 + 1)
+    far = torch.empty(LARGE_BYTES // 4 + 2).as_strided((2,), (LARGE_BYTES // 4,))
+
+    def message(*tensors: torch.Tensor) -> dict[str, Any]:
+        return case_message(Case("a call", Family.SIZE, {"xs": list(tensors)}, claimed=True))
+
+    assert message(small)["arguments"] == {"xs": [small]}
+    assert "arguments" not in message(small, large)
+    assert "arguments" not in message(far)
+    assert message(large) == {"name": "a call", "family": "SIZE", "claimed": True}
+
+
+def test_a_call_is_read_from_its_message_unless_its_arguments_are_missing() -> None:
+    case = Case("a call", Family.STRIDES, {"x": torch.ones(2)}, claimed=True)
+    assert case_of(case_message(case)) == case
+    assert case_of({"name": "a call", "family": "STRIDES", "claimed": True}) is None
+
+
+def test_large_arguments_are_those_of_the_variation_of_that_name(verdicts: Verdicts, job: Job, tmp_path: Path) -> None:
+    op = next(iter(library_at(job.path).ops.values()))
+    subject = Subject(op, None, "cpu", job.options, tmp_path, LocalJudge(op))
+    varied = next(case for case in subject.varied if case.family is Family.SIZE)
+    message = {
+        "ask": "fault",
+        "op": "doubled",
+        "device": "cpu",
+        "name": varied.name,
+        "family": "SIZE",
+        "claimed": False,
+    }
+    assert verdicts.answer({**message, "results": [2 * varied.arguments["x"]]}) == {"fault": None}
+    wrong = verdicts.answer({**message, "results": [0 * varied.arguments["x"]]})
+    assert wrong is not None
+    assert wrong["fault"]["kind"] == Kind.SIZE.value
