@@ -161,12 +161,12 @@ def test_a_crash_costs_a_step_and_the_rest_of_the_cell_still_runs(ran: Ran) -> N
     cell = cells["dies_on_17", "eager"]
     assert cell.status == "failed"
     assert cell.cases > 20
+    assert [failure.kind for failure in cell.failures] == [Kind.CRASH], cell.failures
     (failure,) = cell.failures
-    assert failure.kind is Kind.CRASH
     assert failure.case == "sample 1, size 40 as 17"
     assert failure.got == "the process was ended by SIGSEGV"
     assert failure.expected == "a result, or an error"
-    assert failure.detail == "a last word"
+    assert failure.detail.endswith("a last word")
     assert re.search(r"^x, = torch\.load\('.*\.pt'\)$", failure.repro, re.MULTILINE)
     assert watched.cases.index("sample 1, x with one dimension more") > watched.cases.index(failure.case)
     assert cell.reason == ""

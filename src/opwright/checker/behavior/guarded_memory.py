@@ -35,17 +35,15 @@ def check_guarded_memory(subject: Subject, recorder: Recorder) -> None:
     count = _QUICK_CASES if subject.options.quick else _CASES
     cases = [*subject.samples, *(case for case in subject.varied if case.size is not None)][:count]
     for case in cases:
-        if subject.expected(case).refusal or not _fits(case):
+        if recorder.died_of(case.name, case.group) or subject.expected(case).refusal or not _fits(case):
             continue
         code = subject.code(case)
         for writable, kind, what in (
-            (True, Kind.OUT_OF_BOUNDS, "a page"),
-            (False, Kind.WRITES_INPUT, "read-only memory"),
+            (True, Kind.OUT_OF_BOUNDS, "before a page"),
+            (False, Kind.WRITES_INPUT, "in read-only memory"),
         ):
-            step = (
-                f"{case.name}: its arguments in {what}" if not writable else f"{case.name}: its arguments before {what}"
-            )
-            if recorder.begin(step, code, kind, case.group):
+            step = f"{case.name}: its arguments {what}"
+            if not recorder.has(kind) and recorder.begin(step, code, kind, case.group):
                 _call(subject, case, writable=writable)
 
 
