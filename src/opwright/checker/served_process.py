@@ -29,12 +29,12 @@ class ServedProcess:
     """A process of a check.
 
     Attributes:
-        channel: the channel to it.
+        channel: the channel to it; once it is served.
         printed: the lines that it has printed.
         completed: how it ended; only after the block in which it is served.
     """
 
-    channel: Channel
+    channel: Channel = field(init=False)
     printed: list[str] = field(default_factory=list)
     completed: Completed = field(default_factory=lambda: Completed("", "", 0))
 
@@ -62,7 +62,7 @@ def served_process(
         path = Path(folder) / "channel"
         key = secrets.token_hex()
         replace(job, socket=str(path), key=key).write(file)
-        process = ServedProcess(Channel(socket.socket(socket.AF_UNIX), key))
+        process = ServedProcess()
 
         def start() -> None:
             try:
