@@ -46,7 +46,14 @@ class Ends:
 
     def passed_on(self, message: dict[str, Any]) -> dict[str, Any]:
         """What arrives of `message`, which a thread sends."""
-        sending = threading.Thread(target=self.sender.send, args=(message,))
+
+        def send() -> None:
+            try:
+                self.sender.send(message)
+            finally:
+                self.raw.shutdown(socket.SHUT_WR)  # whatever happens, the receiver does not wait for more
+
+        sending = threading.Thread(target=send)
         sending.start()
         received = self.receiver.receive()
         sending.join()

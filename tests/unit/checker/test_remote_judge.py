@@ -50,15 +50,17 @@ class Both:
         self._thread.start()
 
     def _serve(self, verdicts: Verdicts) -> None:
-        while (message := self._far.receive()) is not None:
-            self.asked.append(message["ask"])
-            if (answer := verdicts.answer(message)) is not None:
-                self._far.send(answer)
+        try:
+            while (message := self._far.receive()) is not None:
+                self.asked.append(message["ask"])
+                if (answer := verdicts.answer(message)) is not None:
+                    self._far.send(answer)
+        finally:
+            self._far.close()  # whatever happens, nobody waits for an answer
 
     def close(self) -> None:
         self._near.close()
         self._thread.join()
-        self._far.close()
 
 
 @pytest.fixture
