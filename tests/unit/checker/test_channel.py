@@ -187,6 +187,13 @@ def test_tensors_that_share_memory_share_it_at_the_other_end(views: list[Tensor]
     assert all(other.untyped_storage().data_ptr() == first.untyped_storage().data_ptr() for other in others)
 
 
+def test_memory_that_is_seen_in_two_dtypes_is_shared_at_the_other_end(ends: Ends) -> None:
+    x = torch.randn(5, dtype=torch.complex64)
+    whole, part, integers = views = ends.passed_on({"value": [x, x.conj().imag[1:], x.view(torch.int64)]})["value"]
+    assert is_same([x, x.conj().imag[1:], x.view(torch.int64)], views)
+    assert len({view.untyped_storage().data_ptr() for view in (whole, part, integers)}) == 1
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_tensors_of_every_dtype_arrive_and_so_does_their_memory_between_the_elements(
     ends: Ends, dtype: torch.dtype
