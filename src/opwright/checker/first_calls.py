@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from opwright.checker.channel import ForgedMessageError
 from opwright.checker.kinds import Kind
-from opwright.checker.served_process import ending, served_process
+from opwright.checker.served_process import ending, kind_of_ending, served_process
 from opwright.checker.verdict import Failure
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ def _run(job: Job, verdicts: Verdicts, environment: Mapping[str, str], python: S
     if done:
         failure = Failure(Kind.EXIT, "after the calls", step.get("repro", ""), ended, "exit code 0", output)
     elif step:
-        failure = Failure(Kind.CRASH, step["step"], step["repro"], ended, "a result, or an error", output)
+        kind = Kind.HANG if completed.timed_out else kind_of_ending(completed.exit_code, output)
+        failure = Failure(kind, step["step"], step["repro"], ended, "a result, or an error", output)
     else:
         return  # it has ended before the first call, which the cells report
     faults.setdefault(_subject(job, step), []).append(failure)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from opwright.checker.first_calls import check_first_calls
 from opwright.checker.kinds import Kind
 from opwright.checker.reproduction import complete
 from opwright.checker.sanitize import report_in
-from opwright.checker.served_process import LONGEST_S, ending, served_process
+from opwright.checker.served_process import LONGEST_S, ending, kind_of_ending, served_process
 from opwright.checker.verdict import Cell, Failure
 from opwright.checker.verdicts import Verdicts
 from opwright.errors import LoadError
@@ -37,15 +36,6 @@ _MOST_CRASHES = 6
 _MOST_PROCESSES = 40
 # What its watchdog (faulthandler) prints in that case.
 _TOO_LONG = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
-
-
-# What the C library prints when it finds its heap in disorder.
-_CORRUPT = re.compile(r"malloc|free\(\)|double free|corrupt|invalid (pointer|size|next size)|realloc\(\)")
-_KINDS = {
-    int(signal.SIGABRT): Kind.ABORT,
-    int(signal.SIGFPE): Kind.DIVISION,
-    int(signal.SIGILL): Kind.INSTRUCTION,
-}
 
 
 @dataclass
@@ -244,21 +234,16 @@ def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Wa
         _take(Cell(f"{job.namespace}::{op}", runtime, device, "failed", reason, failures=failures), watcher, progress)
 
 
-def _kind(step: Mapping[str, Any], exit_code: int, output: str) -> Kind:
-    """The kind of fault that the end of a process shows; a step's own kind only where memory was not accessible."""
-    if exit_code >= 0:
-        return Kind.EXIT
-    if -exit_code in (signal.SIGSEGV, signal.SIGBUS):
-        return Kind(step.get("crash", Kind.CRASH.value))
-    if exit_code == -signal.SIGABRT and _CORRUPT.search(output):
-        return Kind.HEAP
-    return _KINDS.get(-exit_code, Kind.CRASH)
-
-
 def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: float | None) -> Failure:
     """The fault of a step that ended the process; `limit_s` is the limit that it exceeded."""
     headline, report = report_in(output)
-    kind = Kind.SANITIZER if headline else Kind.HANG if limit_s else _kind(step, exit_code, output)
+    kind = (
+        Kind.SANITIZER
+        if headline
+        else Kind.HANG
+        if limit_s
+        else kind_of_ending(exit_code, output, Kind(step.get("crash", Kind.CRASH.value)))
+    )
     ended = f"no end after {limit_s:g} s" if limit_s else f"the process {ending(exit_code)}"
     return Failure(
         kind,

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from opwright.builder.cache import Cache
+from opwright.checker.cases.case import copied
 from opwright.checker.cases.code import loaded_names
 from opwright.checker.channel import ForgedMessageError
 from opwright.checker.kinds import Kind
@@ -43,6 +45,11 @@ _OF_THE_RESULT = {
     ),
     *(Kind.PRECISION, Kind.EDGE_VALUES, Kind.SPECIAL_VALUES, Kind.INTEGER_VALUES, Kind.OPTION, Kind.SHARED),
 }
+# Errors of the lines themselves, and not of what they call.
+_ABOUT_THE_LINES = (
+    *("NameError", "SyntaxError", "IndentationError", "ImportError", "ModuleNotFoundError"),
+    *("FileNotFoundError", "UnpicklingError"),
+)
 _NOT_SHOWN = "# Run by themselves, these lines did not show the fault."
 
 
@@ -71,17 +78,26 @@ def _complete(cell: Cell, failure: Failure, job: Job, verdicts: Verdicts) -> Fai
 
 def saved(case: Case, folder: Path | None = None) -> Path:
     """The file with those arguments of `case` that its lines load."""
-    file = io.BytesIO()
-    torch.save([_detached(case.arguments[name]) for name in loaded_names(case)], file)
-    content = file.getvalue()
+    values = [_detached(case.arguments[name]) for name in loaded_names(case)]
+    try:
+        content = _content(values)
+    except RuntimeError:  # PyTorch does not save memory that two tensors see in two dtypes
+        content = _content(pytree.tree_map_only(Tensor, copied, values))
     folder = folder or Cache().root / "inputs"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{hashlib.sha256(content).hexdigest()[:16]}.pt"
-    with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as part:
-        part.write(content)
-    Path(part.name).replace(path)
+    with tempfile.TemporaryDirectory(dir=folder) as part:  # what is interrupted leaves nothing behind
+        written = Path(part) / path.name
+        written.write_bytes(content)
+        written.replace(path)
     _keep_newest(folder)
     return path
+
+
+def _content(values: list[Any]) -> bytes:
+    file = io.BytesIO()
+    torch.save(values, file)
+    return file.getvalue()
 
 
 def _detached(value: Any) -> Any:
@@ -130,4 +146,4 @@ def _shows(cell: Cell, failure: Failure, lines: str, case: Case | None, job: Job
 
 def _is_about_the_lines(error: str) -> bool:
     """Whether the lines themselves are wrong."""
-    return error.startswith(("NameError", "SyntaxError", "ImportError", "FileNotFoundError", "UnpicklingError"))
+    return error.startswith(_ABOUT_THE_LINES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import signal
 import socket
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.checker.channel import Channel, listen
+from opwright.checker.kinds import Kind
 from opwright.toolchain.run import Completed, run
 
 if TYPE_CHECKING:
@@ -20,6 +22,13 @@ if TYPE_CHECKING:
 
     from opwright.checker.job import Job
 
+# What the C library prints when it finds its heap in disorder.
+_CORRUPT = re.compile(r"malloc|free\(\)|double free|corrupt|invalid (pointer|size|next size)|realloc\(\)")
+_KINDS = {
+    int(signal.SIGABRT): Kind.ABORT,
+    int(signal.SIGFPE): Kind.DIVISION,
+    int(signal.SIGILL): Kind.INSTRUCTION,
+}
 # The process itself ends when a step takes too long. This is for processes that it leaves behind.
 LONGEST_S = 3600.0
 
@@ -100,3 +109,20 @@ def ending(exit_code: int) -> str:
         return f"was ended by {signal.Signals(-exit_code).name}"
     except ValueError:
         return f"was ended by signal {-exit_code}"
+
+
+def kind_of_ending(exit_code: int, output: str, inaccessible: Kind = Kind.CRASH) -> Kind:
+    """The kind of fault that the end of a process in a call shows.
+
+    Args:
+        exit_code: how it ended; negative for a signal.
+        output: what it has printed.
+        inaccessible: the kind if it has touched memory that is not accessible.
+    """
+    if exit_code >= 0:
+        return Kind.EXIT
+    if -exit_code in (signal.SIGSEGV, signal.SIGBUS):
+        return inaccessible
+    if exit_code == -signal.SIGABRT and _CORRUPT.search(output):
+        return Kind.HEAP
+    return _KINDS.get(-exit_code, Kind.CRASH)

@@ -46,7 +46,14 @@ class Ends:
 
     def passed_on(self, message: dict[str, Any]) -> dict[str, Any]:
         """What arrives of `message`, which a thread sends."""
-        sending = threading.Thread(target=self.sender.send, args=(message,))
+
+        def send() -> None:
+            try:
+                self.sender.send(message)
+            finally:
+                self.raw.shutdown(socket.SHUT_WR)  # whatever happens, the receiver does not wait for more
+
+        sending = threading.Thread(target=send)
         sending.start()
         received = self.receiver.receive()
         sending.join()
@@ -178,6 +185,13 @@ def test_tensors_that_share_memory_share_it_at_the_other_end(views: list[Tensor]
     first, *others = ends.passed_on({"value": views})["value"]
     ends.close()
     assert all(other.untyped_storage().data_ptr() == first.untyped_storage().data_ptr() for other in others)
+
+
+def test_memory_that_is_seen_in_two_dtypes_is_shared_at_the_other_end(ends: Ends) -> None:
+    x = torch.randn(5, dtype=torch.complex64)
+    whole, part, integers = views = ends.passed_on({"value": [x, x.conj().imag[1:], x.view(torch.int64)]})["value"]
+    assert is_same([x, x.conj().imag[1:], x.view(torch.int64)], views)
+    assert len({view.untyped_storage().data_ptr() for view in (whole, part, integers)}) == 1
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -50,9 +50,9 @@ def test_an_outline_has_the_shape_and_dtype_of_the_results_and_none_of_their_num
     outline = judge.outline(case(3, 2))
     (own,) = outline.own
     assert (own.shape, own.dtype, outline.refusal) == ((3, 2), torch.float32, "")
-    # Other memory than what the reference returned.
-    own.fill_(7)
-    assert judge.fault(case(3, 2), [case(3, 2).arguments["x"] * 2]) is None
+    # Not the memory of what the reference returned, which the judge keeps.
+    (again,) = judge.outline(case(3, 2)).own
+    assert own.data_ptr() != again.data_ptr()
 
 
 def test_an_outline_says_why_the_reference_rejects_a_call(judge: LocalJudge) -> None:

@@ -14,6 +14,7 @@ from opwright.checker.cases.case import Case
 from opwright.checker.cases.variation import generator, tensors
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
+from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder
@@ -108,7 +109,14 @@ def _check_many_calls(subject: Subject, recorder: Recorder, case: Case, code: st
     started = time.process_time()
     number = 0
     while number < most and time.process_time() - started < seconds:
-        last = [subject.call(one.fresh()) for one in cases]
+        try:
+            last = [subject.call(one.fresh()) for one in cases]
+        except Exception as error:
+            if number:  # otherwise it raises from the beginning, which other steps report
+                got = f"after {2 * number} calls: {first_line(error)}"
+                wanted = "a result, as from the calls before"
+                recorder.fail(Failure(Kind.STATE, case.name, f"# again and again:\n{code}", got, wanted))
+            return
         number += 1
         if number % _LOOK_EVERY and number + 1 < most:
             continue

@@ -122,7 +122,8 @@ Tensor restores_its_argument(const Tensor& x) {
 Tensor reads_past_the_end(const Tensor& x) {
     Tensor result = computed(x);
     const volatile float* values = x.const_data_ptr<float>();
-    if (x.numel() > 0) [[maybe_unused]] const float next = values[x.numel()];
+    if (x.numel() > 0) [[maybe_unused]]
+        const float next = values[x.numel()];
     return result;
 }
 

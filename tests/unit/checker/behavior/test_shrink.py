@@ -97,6 +97,12 @@ def test_no_smaller_case_is_empty() -> None:
     assert all(size for asked in fails.asked for shape in shapes(asked) for size in shape)
 
 
+def test_of_many_dimensions_not_every_cut_is_tried() -> None:
+    fails = Fails(lambda _: False)
+    smallest(case(*((size, size + 1, 2, 2) for size in range(3, 19, 2))), fails)
+    assert len(fails.asked) == MOST_TRIALS
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     sizes=st.lists(st.lists(st.integers(1, 40), max_size=3).map(tuple), min_size=1, max_size=3),

@@ -1,0 +1,96 @@
+"""Operators that touch memory that a call must not touch: the process ends in the step that names the fault."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from opwright.checker.kinds import Kind
+from tests.interpreter import python
+
+if TYPE_CHECKING:
+    from tests.unit.conftest import Describe
+
+OPERATOR = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    {}
+    return x + 1
+
+@f.samples
+def _(make):
+    yield make.randn(5, 7)
+    yield make.randn(40, dtype=torch.float64)[3::2]
+"""
+PROGRAM = """
+import json, sys
+from pathlib import Path
+from opwright.checker.behavior.guarded_memory import check_guarded_memory
+from opwright.checker.job import Options
+from opwright.checker.recorder import Recorder
+from opwright.checker.subject import Subject
+from opwright.loader.open import open_library
+from opwright.spec import library_at
+library = library_at(sys.argv[1])
+open_library(library)
+recorder = Recorder("f", "eager", "cpu", lambda event: print(json.dumps(event), flush=True))
+check_guarded_memory(Subject(library.ops["f"], None, "cpu", Options(quick=True), Path(sys.argv[1])), recorder)
+print(json.dumps({"step": "done", "failures": len(recorder.cell().failures)}), flush=True)
+"""
+
+
+def ran(describe: Describe, body: str) -> tuple[int, list[dict[str, Any]]]:
+    """How a process ends that checks this operator, and the steps that it took."""
+    folder = describe(OPERATOR.format(body)).root
+    words = [*python(), "-c", PROGRAM, str(folder)]
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_right_operator_takes_every_step(describe: Describe) -> None:
+    exit_code, steps = ran(describe, "pass")
+    assert exit_code == 0
+    assert steps[-1] == {"step": "done", "failures": 0}
+    assert [step["step"] for step in steps[:4]] == [
+        "sample 1: its arguments before a page",
+        "sample 1: its arguments in read-only memory",
+        "sample 2: its arguments before a page",
+        "sample 2: its arguments in read-only memory",
+    ]
+
+
+def test_an_operator_that_raises_takes_every_step(describe: Describe) -> None:
+    exit_code, steps = ran(describe, "if x.is_contiguous() and x.shape[0] == 5: raise ValueError('not 5')")
+    assert (exit_code, steps[-1]["step"]) == (0, "done")
+
+
+@pytest.mark.parametrize(
+    ("body", "step", "kind"),
+    [
+        ("x.add_(1).sub_(1)", "sample 1: its arguments in read-only memory", Kind.WRITES_INPUT),
+        ("x[-1:] = x[-1:].clone()", "sample 1: its arguments in read-only memory", Kind.WRITES_INPUT),
+        ("if x.dim() == 1: x.mul_(1)", "sample 2: its arguments in read-only memory", Kind.WRITES_INPUT),
+        (
+            "torch.empty(0).set_(x.untyped_storage(), x.storage_offset() + x.numel(), (1,)).clone()",
+            "sample 1: its arguments before a page",
+            Kind.OUT_OF_BOUNDS,
+        ),
+    ],
+    ids=["written and restored", "one row", "another sample", "read past the end"],
+)
+def test_memory_that_is_touched_ends_the_process_in_a_step_that_names_the_fault(
+    describe: Describe, body: str, step: str, kind: Kind
+) -> None:
+    exit_code, steps = ran(describe, body)
+    assert exit_code == -signal.SIGSEGV
+    assert (steps[-1]["step"], steps[-1]["crash"]) == (step, kind.value)
+    assert "torch.ops." in steps[-1]["repro"]
+
+
+def test_what_is_written_to_a_result_is_no_fault(describe: Describe) -> None:
+    exit_code, steps = ran(describe, "result = x.clone().add_(1).sub_(1)")
+    assert (exit_code, steps[-1]["step"]) == (0, "done")

@@ -1,0 +1,118 @@
+"""First calls in fresh processes, and how these processes end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opwright.checker.first_calls import check_first_calls
+from opwright.checker.job import Job, Options
+from opwright.checker.kinds import Kind
+from opwright.checker.served_process import ending, kind_of_ending
+from opwright.checker.verdicts import Verdicts
+from tests.interpreter import python
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opwright.checker.verdict import Failure
+    from tests.unit.conftest import Describe
+
+OPERATOR = """
+import ctypes, sys
+started, table = [], []
+
+# The judge, this test, calls the operator too, as its reference.
+is_judge = "pytest" in sys.modules
+
+@ctypes.CFUNCTYPE(None)
+def end():
+    os._exit(3)
+
+@library.op
+def f(x: Tensor) -> Tensor:
+    if not is_judge:
+        {}
+    return x + 1
+
+@f.samples
+def _(make):
+    yield make.randn(40)
+"""
+# The first call sleeps while the others find an empty table.
+FILLS_A_TABLE_LATE = "started or (started.append(1), time.sleep(0.5), table.append(1)); x = x if table else x * 0"
+SAMPLE = "sample 1: first calls, from 4 threads at once"
+
+
+def faults(describe: Describe, work: Path, body: str, runtime: str = "eager") -> list[Failure]:
+    library = describe(OPERATOR.format(body))
+    path, cells = str(library.root / "op.py"), [["f", runtime, "cpu"]]
+    job = Job(library.namespace, path, None, cells, Options(quick=True), str(work))
+    found = check_first_calls(job, Verdicts(job), {}, python()[:-1])
+    assert list(found) in ([], [(f"{library.namespace}::f", "cpu")])
+    return [failure for listed in found.values() for failure in listed]
+
+
+def test_a_right_operator_has_no_fault(describe: Describe, tmp_path: Path) -> None:
+    assert faults(describe, tmp_path, "pass") == []
+
+
+def test_an_error_is_left_to_calls_that_are_made_one_by_one(describe: Describe, tmp_path: Path) -> None:
+    assert faults(describe, tmp_path, "raise ValueError") == []
+
+
+def test_a_table_that_the_first_call_fills_too_late_is_a_data_race(describe: Describe, tmp_path: Path) -> None:
+    first, *_ = faults(describe, tmp_path, FILLS_A_TABLE_LATE)
+    assert first.kind is Kind.RACE
+    assert first.case.startswith("sample 1, of first caller ")
+    assert "40 of 40 elements differ" in first.got
+    assert first.repro.startswith("# as the first calls in a process, from several threads at once:\nimport opwright")
+
+
+def test_only_eager_mode_makes_first_calls(describe: Describe, tmp_path: Path) -> None:
+    assert faults(describe, tmp_path, FILLS_A_TABLE_LATE, runtime="trace") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "got"),
+    [
+        ("os.abort()", Kind.ABORT, "the process was ended by SIGABRT"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", Kind.CRASH, "the process was ended by SIGSEGV"),
+        ("os._exit(5)", Kind.EXIT, "the process ended with exit code 5"),
+    ],
+)
+def test_a_process_that_ends_in_its_first_calls_has_the_kind_of_its_end(
+    describe: Describe, tmp_path: Path, body: str, kind: Kind, got: str
+) -> None:
+    (failure,) = faults(describe, tmp_path, body)
+    assert (failure.kind, failure.case, failure.got) == (kind, SAMPLE, got)
+    assert failure.expected == "a result, or an error"
+
+
+def test_a_process_that_ends_badly_after_its_calls_is_a_fault(describe: Describe, tmp_path: Path) -> None:
+    (failure,) = faults(
+        describe, tmp_path, "started or (started.append(1), ctypes.CDLL(None).__cxa_atexit(end, None, None))"
+    )
+    assert (failure.kind, failure.case) == (Kind.EXIT, "after the calls")
+    assert (failure.got, failure.expected) == ("the process ended with exit code 3", "exit code 0")
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "output", "kind", "words"),
+    [
+        (0, "", Kind.EXIT, "ended with exit code 0"),
+        (-11, "", Kind.OUT_OF_BOUNDS, "was ended by SIGSEGV"),
+        (-7, "", Kind.OUT_OF_BOUNDS, "was ended by SIGBUS"),
+        (-6, "free(): invalid next size (normal)", Kind.HEAP, "was ended by SIGABRT"),
+        (-6, "malloc(): corrupted top size", Kind.HEAP, "was ended by SIGABRT"),
+        (-6, "terminate called after throwing", Kind.ABORT, "was ended by SIGABRT"),
+        (-8, "", Kind.DIVISION, "was ended by SIGFPE"),
+        (-4, "", Kind.INSTRUCTION, "was ended by SIGILL"),
+        (-9, "", Kind.CRASH, "was ended by SIGKILL: from outside, as the system does when memory is short"),
+        (-200, "", Kind.CRASH, "was ended by signal 200"),
+    ],
+)
+def test_the_end_of_a_process_has_its_kind_and_its_words(exit_code: int, output: str, kind: Kind, words: str) -> None:
+    assert kind_of_ending(exit_code, output, Kind.OUT_OF_BOUNDS) is kind
+    assert ending(exit_code) == words

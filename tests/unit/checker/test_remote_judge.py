@@ -1,0 +1,136 @@
+"""The judge at the other end of a channel answers as one in the same process does."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from opwright.checker.cases.case import Case, Family
+from opwright.checker.channel import Channel
+from opwright.checker.job import Job, Options
+from opwright.checker.judge import LocalJudge
+from opwright.checker.remote_judge import Line, RemoteJudge
+from opwright.checker.verdicts import Verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.unit.conftest import Describe
+
+DOUBLED = """
+calls = []
+@library.op
+def f(x: Tensor) -> tuple[Tensor, Tensor]:
+    if x.dim() > 2:
+        raise ValueError("x must have at most two dimensions")
+    calls.append(1)
+    return 2 * x, x.bool().sum()
+
+@f.samples
+def _(make):
+    yield make.randn(3, 4)
+"""
+
+
+class Both:
+    """The same judge here and at the other end of a channel, and how many questions went there."""
+
+    def __init__(self, job: Job, local: LocalJudge) -> None:
+        near, far = (Channel(end, "key") for end in socket.socketpair())
+        self.line = Line(near)
+        self.remote, self.local = RemoteJudge(self.line, "f", "cpu"), local
+        self.asked: list[str] = []
+        self._near, self._far = near, far
+        self._thread = threading.Thread(target=self._serve, args=(Verdicts(job),))
+        self._thread.start()
+
+    def _serve(self, verdicts: Verdicts) -> None:
+        try:
+            while (message := self._far.receive()) is not None:
+                self.asked.append(message["ask"])
+                if (answer := verdicts.answer(message)) is not None:
+                    self._far.send(answer)
+        finally:
+            self._far.close()  # whatever happens, nobody waits for an answer
+
+    def close(self) -> None:
+        self._near.close()
+        self._thread.join()
+
+
+@pytest.fixture
+def both(describe: Describe, tmp_path: Path) -> Iterator[Both]:
+    library = describe(DOUBLED)
+    path = str(library.root / "op.py")
+    job = Job(library.namespace, path, None, [["f", "eager", "cpu"]], Options(quick=True), str(tmp_path))
+    made = Both(job, LocalJudge(library.ops["f"]))
+    yield made
+    made.close()
+
+
+def case(*shape: int) -> Case:
+    return Case(f"a tensor of {shape}", Family.RANK, {"x": torch.ones(shape)})
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (0,), (), (2, 2, 2)])
+def test_an_outline_is_the_same_at_both_ends(both: Both, shape: tuple[int, ...]) -> None:
+    here, there = both.local.outline(case(*shape)), both.remote.outline(case(*shape))
+    assert there.refusal == here.refusal
+    assert (there.unknown, there.is_accurate, there.is_finite) == (here.unknown, here.is_accurate, here.is_finite)
+    assert [(one.shape, one.dtype, one.device) for one in there.own] == [
+        (one.shape, one.dtype, one.device) for one in here.own
+    ]
+
+
+def test_a_fault_is_the_same_at_both_ends(both: Both) -> None:
+    given = case(3, 4)
+    for results in ([torch.full((3, 4), 2.0), torch.tensor(12)], [torch.full((3, 4), 3.0), torch.tensor(12)]):
+        assert both.remote.fault(given, results) == both.local.fault(given, results)
+    assert both.remote.fault(given, [torch.full((3, 4), 3.0), torch.tensor(12)]) is not None
+    assert both.remote.is_steady(given)
+
+
+def test_an_outline_is_asked_once_until_it_is_forgotten(both: Both) -> None:
+    both.remote.outline(case(2))
+    both.remote.outline(case(2))
+    assert both.asked == ["outline"]
+    both.remote.forget(case(2))
+    both.remote.outline(case(2))
+    assert both.asked == ["outline", "forget", "outline"]
+
+
+def test_threads_get_the_answers_to_their_own_questions(both: Both) -> None:
+    sizes = range(1, 25)
+    found: dict[int, tuple[int, ...]] = {}
+
+    def ask(size: int) -> None:
+        found[size] = tuple(both.remote.outline(case(size)).own[0].shape)
+
+    asking = [threading.Thread(target=ask, args=(size,)) for size in sizes]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    assert found == {size: (size,) for size in sizes}
+
+
+def test_a_process_whose_judge_has_ended_ends_too() -> None:
+    near, far = socket.socketpair()
+    far.close()
+    judge = RemoteJudge(Line(_Silent(near, "key")), "f", "cpu")
+    with pytest.raises(SystemExit) as ended:
+        judge.outline(case(2))
+    near.close()
+    assert ended.value.code == 1
+
+
+class _Silent(Channel):
+    """An end that writes nowhere."""
+
+    def send(self, message: object) -> None:
+        """Write nowhere: nobody is left to read it."""

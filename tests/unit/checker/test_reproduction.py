@@ -1,0 +1,221 @@
+"""Lines that reproduce a fault: the files that they load, and what they show when they are run."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from opwright.checker.cases.case import Case, Family, Layout
+from opwright.checker.cases.code import call_code
+from opwright.checker.job import Job, Options
+from opwright.checker.kinds import Kind
+from opwright.checker.reproduction import complete, saved
+from opwright.checker.verdict import Cell, Failure
+from opwright.checker.verdicts import Verdicts
+from opwright.spec import library_at
+from tests.interpreter import python
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opwright.spec import Library
+    from tests.unit.conftest import Describe
+
+MARK = "# Run by themselves, these lines did not show the fault.\n"
+# The number of files that are kept.
+MOST_FILES = 500
+
+
+def loaded(path: Path) -> list[Any]:
+    found: list[Any] = torch.load(path)
+    return found
+
+
+def is_same(one: Tensor, other: Tensor) -> bool:
+    return Layout.of(one) == Layout.of(other) and bytes(one.untyped_storage()) == bytes(other.untyped_storage())
+
+
+def case(**arguments: Any) -> Case:
+    return Case("a call", Family.EDGE, arguments)
+
+
+def number_of(count: int) -> Case:
+    return case(x=torch.full((7,), float(count)))
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.complex64, torch.int16, torch.uint8]),
+    numbers=st.binary(min_size=128, max_size=128),
+    strides=st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    offset=st.integers(0, 4),
+)
+def test_lines_load_the_very_bits_and_layout_of_a_tensor(
+    tmp_path_factory: pytest.TempPathFactory, dtype: torch.dtype, numbers: bytes, strides: tuple[int, int], offset: int
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "very bits"
+    memory = torch.frombuffer(bytearray(numbers), dtype=torch.uint8).view(dtype)
+    tensor = memory.as_strided((2, 4), strides, offset)
+    assert is_same(loaded(saved(case(x=tensor), folder))[0], tensor)
+
+
+def test_conjugate_views_shared_memory_and_lists_are_loaded_as_they_are(tmp_path: Path) -> None:
+    x = torch.randn(9, dtype=torch.complex64)
+    conjugate, (first, second) = loaded(saved(case(x=x.conj(), ys=[x, x[1:]]), tmp_path))
+    assert conjugate.is_conj()
+    assert is_same(conjugate, x.conj())
+    assert first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
+
+
+def test_memory_that_is_seen_in_two_dtypes_is_saved_twice(tmp_path: Path) -> None:
+    x = torch.randn(9, dtype=torch.complex64)
+    whole, part = loaded(saved(case(x=x, y=x.conj().imag), tmp_path))
+    assert is_same(whole, x)
+    assert part.is_neg()
+    assert torch.equal(part, -x.imag)
+
+
+def test_only_tensors_that_are_not_written_out_are_in_the_file_without_their_gradients(tmp_path: Path) -> None:
+    long = torch.randn(7, requires_grad=True)
+    (found,) = loaded(saved(case(n=3, short=torch.ones(2), long=long, none=None), tmp_path))
+    assert torch.equal(found, long)
+    assert not found.requires_grad
+
+
+def test_a_file_is_named_by_its_content(tmp_path: Path) -> None:
+    first = saved(number_of(1), tmp_path)
+    assert saved(number_of(1), tmp_path) == first
+    assert saved(number_of(2), tmp_path) != first
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_newest_files_are_kept(tmp_path: Path) -> None:
+    for age in range(MOST_FILES + 20):
+        path = tmp_path / f"{age}.pt"
+        path.touch()
+        os.utime(path, (10**9 - age, 10**9 - age))
+    new = saved(number_of(1), tmp_path)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {new.name, *(f"{age}.pt" for age in range(MOST_FILES - 1))}
+
+
+def test_nothing_half_written_is_left_behind_or_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    saved(number_of(1), tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("pathlib.Path.replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            saved(number_of(2), tmp_path)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".pt"]
+    assert torch.equal(loaded(next(tmp_path.iterdir()))[0], torch.ones(7))
+
+
+# -- lines that are run ---------------------------------------------------------------------------------------
+
+TRIPLED = """
+@library.op
+def tripled(x: Tensor) -> Tensor:
+    if x.dim() > 2:
+        raise ValueError("x must have at most two dimensions")
+    return (2 if os.environ.get("JUDGES") else 3) * x
+
+@tripled.samples
+def _(make):
+    yield make.randn(3, 4)
+    yield make.randn(2, 2)
+"""
+
+
+@pytest.fixture(scope="module")
+def library(describe: Describe) -> Library:
+    return describe(TRIPLED)
+
+
+@pytest.fixture
+def job(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    # The judge expects 2 x; the process in which lines are run returns 3 x, as a wrong operator does.
+    monkeypatch.setenv("JUDGES", "1")
+    monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
+    path = str(library.root / "op.py")
+    cells = [["tripled", "eager", "cpu"]]
+    options, words = Options(quick=True), list(python()[:-1])
+    return Job(library.namespace, path, None, cells, options, str(tmp_path), python=words, environment={"JUDGES": ""})
+
+
+def completed(job: Job, found: Failure, runtime: str = "eager") -> str:
+    cell = Cell(f"{job.namespace}::tripled", runtime, "cpu", "failed", failures=(found,))
+    (failure,) = complete(cell, job, Verdicts(job)).failures
+    assert replace(failure, repro="") == replace(found, repro="")
+    return failure.repro
+
+
+def sample(job: Job, number: int) -> Case:
+    found = Verdicts(job).case_named("tripled", "cpu", f"inputs of sample {number}")
+    assert found is not None
+    return found
+
+
+def lines(job: Job, given: Case) -> str:
+    return call_code(library_at(job.path).ops["tripled"], given)
+
+
+def test_lines_that_show_the_fault_load_the_tensors_of_the_call(job: Job) -> None:
+    given = sample(job, 1)
+    repro = completed(job, Failure(Kind.WRONG_RESULT, given.name, lines(job, given)))
+    assert not repro.startswith("#")
+    assert "inputs of" not in repro
+    path = repro.partition("torch.load('")[2].partition("'")[0]
+    assert is_same(loaded(path)[0], given.arguments["x"])  # type: ignore[arg-type]
+
+
+def test_lines_whose_call_is_right_alone_are_marked(job: Job) -> None:
+    right = replace(job, environment={"JUDGES": "1"})
+    given = sample(job, 1)
+    repro = completed(right, Failure(Kind.WRONG_RESULT, given.name, lines(job, given)))
+    assert repro.startswith(f"{MARK}import opwright, torch\n")
+
+
+def test_lines_are_marked_if_the_numbers_of_their_call_are_not_known(job: Job) -> None:
+    code = lines(job, Case("another call", Family.EDGE, {"x": torch.ones(30)}))
+    repro = completed(job, Failure(Kind.WRONG_RESULT, "another call", code))
+    assert repro.startswith(MARK)
+    assert "x, = torch.load('inputs of another call')  # whose numbers are not known\n" in repro
+
+
+def test_lines_that_raise_are_no_bad_input_that_was_accepted(job: Job) -> None:
+    refused = Case("rank 3", Family.BAD_RANK, {"x": torch.ones(1, 1, 1)})
+    accepted = Case("rank 1", Family.BAD_RANK, {"x": torch.ones(1)})
+    assert completed(job, Failure(Kind.BAD_INPUT, refused.name, lines(job, refused))).startswith(MARK)
+    assert not completed(job, Failure(Kind.BAD_INPUT, accepted.name, lines(job, accepted))).startswith(MARK)
+
+
+@pytest.mark.parametrize(
+    ("code", "shows"),
+    [
+        ("import os\nos.abort()", True),
+        ("import os\nos._exit(3)", True),
+        ("raise ValueError('the fault')", True),
+        ("1 + 1", True),
+        ("x = no_such_name", False),
+        ("x = (", False),
+        ("import no_such_module", False),
+        ("# a comment\nopen('no such file')", False),
+    ],
+)
+def test_lines_that_cannot_run_are_marked_and_a_crash_or_an_error_shows_the_fault(
+    job: Job, code: str, *, shows: bool
+) -> None:
+    assert completed(job, Failure(Kind.RUNTIME, "a step", code)) == (code if shows else MARK + code)
+
+
+def test_a_fault_without_lines_stays_without(job: Job) -> None:
+    assert completed(job, Failure(Kind.CHANNEL, got="forged")) == ""
