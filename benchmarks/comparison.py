@@ -104,7 +104,6 @@ class Measured:
         inductor: what Inductor did; empty if it was not asked.
         counts: by kind of result or fault.
         exceptions: a line for each result that was not accepted.
-        missed: the number of faults that were not noticed.
     """
 
     operator: str
