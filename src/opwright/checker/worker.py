@@ -67,7 +67,7 @@ def main() -> None:
     subjects: dict[tuple[str, str], Subject] = {}
     for number, (op, runtime, device) in enumerate(job.cells):
         if (op, device) not in subjects:
-            judge = RemoteJudge(line, op, device)
+            judge = RemoteJudge(line, library.ops[op], device)
             subjects[op, device] = Subject(library.ops[op], built, device, job.options, Path(job.work), judge)
             subjects[op, device].state_before_loading = before
         skip, groups = (frozenset(given.get(str(number), ())) for given in (job.skip, job.skip_groups))

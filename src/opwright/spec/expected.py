@@ -110,7 +110,8 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
             reason = f"the oracle returns shapes {_shapes(precise)}, the reference {_shapes(own)}: they must be equal"
             return Expected(refusal=reason)
         precise = own  # the shapes depend on the dtype, as those of x.view(torch.uint8) do
-    in_float64 = precise is not own
+    # A reference that asks for float32, as x.sum(dtype=torch.float32) does, computes in it whatever its inputs are.
+    in_float64 = precise is not own and all(map(_is_wide, derive.tensors(precise)))
 
     given_now = fresh()  # a caller may rewrite its own arguments before the draws are needed
 
@@ -197,6 +198,10 @@ def widened(value: Any) -> Any:
     if not derive.has_gradient(value):
         return value
     return value.to(torch.complex128 if value.is_complex() else torch.float64)
+
+
+def _is_wide(tensor: Tensor) -> bool:
+    return not derive.has_gradient(tensor) or tensor.dtype in (torch.float64, torch.complex128)
 
 
 def _shapes(results: list[Any]) -> list[tuple[int, ...]]:

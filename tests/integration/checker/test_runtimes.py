@@ -12,10 +12,12 @@ import pytest
 import torch
 
 import opwright
+from opwright.checker.cases.code import inputs_of
 from opwright.checker.job import Options
 from opwright.checker.kinds import Kind
 from opwright.checker.models import probe_process
 from opwright.checker.recorder import Recorder
+from opwright.checker.reproduction import saved
 from opwright.checker.subject import Subject
 from opwright.probe.run import ProbeRun, run_probe
 
@@ -52,7 +54,7 @@ class Checked:
 
     def __init__(self, loaded: Loaded, op: str, runtime: str, work: Path, *, quick: bool = False) -> None:
         self.steps: list[dict[str, Any]] = []
-        subject = Subject(loaded.library.ops[op], loaded.path, "cpu", Options(quick=quick), work)
+        subject = self.subject = Subject(loaded.library.ops[op], loaded.path, "cpu", Options(quick=quick), work)
         recorder = Recorder(subject.op.qualified_name, runtime, "cpu", self.steps.append)
         module = cast("Runtime", importlib.import_module(f"opwright.checker.runtimes.{runtime.replace('-', '_')}"))
         assert runtime == module.NAME
@@ -130,7 +132,16 @@ def test_the_lines_of_each_step_run_as_they_stand(right: Loaded, runtime: str, t
     calls = {step["repro"] for step in checked.steps if " in " not in step["step"].partition(",")[0]}
     assert len(calls) > 1
     for call in calls:
-        exec(call, {"__name__": "__main__"})
+        exec(ready(checked, call, tmp_path), {"__name__": "__main__"})
+
+
+def ready(checked: Checked, lines: str, folder: Path) -> str:
+    """The lines of a step with the files that they load."""
+    subject = checked.subject
+    for case in (*subject.samples, *subject.varied, *subject.pairs()):
+        if repr(inputs_of(case)) in lines:
+            lines = lines.replace(repr(inputs_of(case)), repr(str(saved(case, folder))))
+    return lines
 
 
 def test_the_lines_of_a_process_without_python_run_as_they_stand(
@@ -142,7 +153,7 @@ def test_the_lines_of_a_process_without_python_run_as_they_stand(
         for runtime in ("host-linked", "host-script"):
             checked = Checked(right, op, runtime, tmp_path)
             (step,) = [step for step in checked.steps if step["step"] == "all calls in a process without Python"]
-            calls[step["repro"]] = op
+            calls[ready(checked, step["repro"], tmp_path)] = op
     assert len(calls) == 4
     for call in calls:
         head, _, last = call.rpartition("\n")

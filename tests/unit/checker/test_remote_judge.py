@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from opwright.spec import Op
+    from tests.unit.checker.conftest import MakeSubject
     from tests.unit.conftest import Describe
 
 DOUBLED = """
@@ -40,10 +42,10 @@ def _(make):
 class Both:
     """The same judge here and at the other end of a channel, and how many questions went there."""
 
-    def __init__(self, job: Job, local: LocalJudge) -> None:
+    def __init__(self, job: Job, op: Op, local: LocalJudge) -> None:
         near, far = (Channel(end, "key") for end in socket.socketpair())
         self.line = Line(near)
-        self.remote, self.local = RemoteJudge(self.line, "f", "cpu"), local
+        self.remote, self.local = RemoteJudge(self.line, op, "cpu"), local
         self.asked: list[str] = []
         self._near, self._far = near, far
         self._thread = threading.Thread(target=self._serve, args=(Verdicts(job),))
@@ -68,7 +70,7 @@ def both(describe: Describe, tmp_path: Path) -> Iterator[Both]:
     library = describe(DOUBLED)
     path = str(library.root / "op.py")
     job = Job(library.namespace, path, None, [["f", "eager", "cpu"]], Options(quick=True), str(tmp_path))
-    made = Both(job, LocalJudge(library.ops["f"]))
+    made = Both(job, library.ops["f"], LocalJudge(library.ops["f"]))
     yield made
     made.close()
 
@@ -119,10 +121,10 @@ def test_threads_get_the_answers_to_their_own_questions(both: Both) -> None:
     assert found == {size: (size,) for size in sizes}
 
 
-def test_a_process_whose_judge_has_ended_ends_too() -> None:
+def test_a_process_whose_judge_has_ended_ends_too(make_subject: MakeSubject) -> None:
     near, far = socket.socketpair()
     far.close()
-    judge = RemoteJudge(Line(_Silent(near, "key")), "f", "cpu")
+    judge = RemoteJudge(Line(_Silent(near, "key")), make_subject(DOUBLED).op, "cpu")
     with pytest.raises(SystemExit) as ended:
         judge.outline(case(2))
     near.close()

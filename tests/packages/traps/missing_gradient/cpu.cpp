@@ -26,6 +26,8 @@ Tensor product(const Tensor& x, const Tensor& y) {
 std::tuple<Tensor, Tensor> product_backward(const Tensor& grad, const Tensor& x, const Tensor& y,
                                             const std::vector<bool>& wanted) {
     OPWRIGHT_CHECK(wanted.size() == 2, "wanted must have 2 flags, got ", wanted.size());
+    opwright::check::same_sizes(y, "y", x, "x");
+    opwright::check::same_sizes(grad, "grad", x, "x");
     const Tensor grad_x = wanted[0] ? product(grad, y) : Tensor();
 #ifdef FAULTY
     return {grad_x, Tensor()};
