@@ -128,8 +128,12 @@ def test_a_quick_check_compiles_nothing(right: Loaded, tmp_path: Path) -> None:
 @pytest.mark.parametrize("runtime", ["compile", "vmap", "trace", "script", "export"])
 def test_the_lines_of_each_step_run_as_they_stand(right: Loaded, runtime: str, tmp_path: Path) -> None:
     checked = Checked(right, "product", runtime, tmp_path, quick=True)
-    # In other dtypes the operator refuses, and so do the lines.
-    calls = {step["repro"] for step in checked.steps if " in " not in step["step"].partition(",")[0]}
+    # The operator may reject variations, and torch.vmap a batch of none, and so may the lines.
+    calls = {
+        step["repro"]
+        for step in checked.steps
+        if re.search(r"inputs of sample \d+'", step["repro"]) and "none" not in step["step"]
+    }
     assert len(calls) > 1
     for call in calls:
         exec(ready(checked, call, tmp_path), {"__name__": "__main__"})
