@@ -131,13 +131,18 @@ def _refined(subject: Subject, case: Case, results: list[Any], fault: Failure) -
         return Failure(Kind.LATE, case.name, code, f"when the call returns: {fault.got}", fault.expected)
     if fault.kind in _OF_THE_RESULT and _is_poison(subject, case, results):
         return Failure(Kind.UNINITIALISED, case.name, code, f"{fault.got}: {_POISON}", fault.expected)
+    return replace(fault, **_further(subject, case, results, fault))
+
+
+def _further(subject: Subject, case: Case, results: list[Any], fault: Failure) -> dict[str, Any]:
+    """What further calls show of a fault, as changes of its attributes."""
+    if case.family in _OF_THE_LAYOUT:
+        return {"kind": Kind.WRONG_RESULT} if _is_wrong_in_plain_memory(subject, case) else {}
     if _is_right_with_one_thread(subject, case):
-        return replace(fault, kind=Kind.THREADS, got=f"with {torch.get_num_threads()} threads: {fault.got}")
+        return {"kind": Kind.THREADS, "got": f"with {torch.get_num_threads()} threads: {fault.got}"}
     if _differs_when_repeated(subject, case, results):
-        return replace(fault, kind=Kind.STATE, got=f"{fault.got}, and other numbers when the call is repeated")
-    if case.family in _OF_THE_LAYOUT and _is_wrong_in_plain_memory(subject, case):
-        return replace(fault, kind=Kind.WRONG_RESULT)
-    return fault
+        return {"kind": Kind.STATE, "got": f"{fault.got}, and other numbers when the call is repeated"}
+    return {}
 
 
 def _is_right_with_one_thread(subject: Subject, case: Case) -> bool:
