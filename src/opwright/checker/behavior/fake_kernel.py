@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from opwright.checker.behavior.unbacked import FAKE_MODE_CODE, OpenSizes, fake_mode
 from opwright.checker.cases.case import Case, Family
-from opwright.checker.cases.variation import replaced, tensors
+from opwright.checker.cases.variation import choice, replaced, tensors
 from opwright.checker.kinds import Kind
 from opwright.checker.models import repro
 from opwright.checker.verdict import Failure
@@ -55,7 +55,7 @@ def _further(subject: Subject) -> Iterator[Case]:
     for case in subject.varied:
         if case.family not in _NUMBERS:
             families.setdefault(case.family, []).append(case)
-    choose = random.Random(subject.options.seed)  # noqa: S311  cases, not secrets
+    choose = choice(subject.options.seed)
     families[Family.BAD_DTYPE] = [
         *families.get(Family.BAD_DTYPE, []),
         *_mixed_dtypes(subject, choose, _QUICK_MIXED if quick else _MIXED),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,7 +18,7 @@ from opwright.checker.cases.shapes import ranks, unequal
 from opwright.checker.cases.sharing import shared
 from opwright.checker.cases.sizes import size_slots
 from opwright.checker.cases.values import contents
-from opwright.checker.cases.variation import Variation, replaced, replacing, tensors
+from opwright.checker.cases.variation import Variation, choice, replaced, replacing, tensors
 from opwright.spec import Make, derive
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Cas
 
 def pairs(op: Op, given: list[Case], varied: list[Case], options: Options) -> Iterator[Case]:
     """Two variations at once, chosen at random: of the samples `given`, or of their variations in size and dtype."""
-    choose = random.Random(options.seed)  # noqa: S311  cases, not secrets
+    choose = choice(options.seed)
     smallest = by_size(given)
     chosen = [given[at] for at in smallest[: 1 if options.quick else _VARIED_SAMPLES]]
     small = max(map(elements_in, (case.arguments for case in chosen)), default=0) * 4
@@ -130,7 +129,7 @@ def _some(variations: list[Variation], options: Options) -> Iterable[Variation]:
     """All `variations`, or in a quick check some of them: those of all tensors at once, and others at random."""
     if not options.quick or len(variations) <= _QUICK_OF_A_FAMILY:
         return variations
-    choose = random.Random(options.seed)  # noqa: S311  cases, not secrets
+    choose = choice(options.seed)
     first = [one for one in variations if one.what.startswith("all tensors ")]
     rest = [one for one in variations if one not in first]
     return [*first, *choose.sample(rest, max(0, min(len(rest), _QUICK_OF_A_FAMILY - len(first))))]
@@ -186,7 +185,7 @@ def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: O
 
 def _two_sizes(slots: list[SizeSlot], options: Options) -> Iterator[dict[SizeSlot, int]]:
     """Two sizes at once, chosen at random: what was equal, or one a multiple of the other, no longer is."""
-    choose = random.Random(options.seed)  # noqa: S311  cases, not secrets
+    choose = choice(options.seed)
     some = [size for size in _SIZES if 0 < size <= 129]
     for _ in range((_QUICK_SIZE_PAIRS if options.quick else _SIZE_PAIRS) if len(slots) > 1 else 0):
         yield dict(zip(choose.sample(slots, 2), choose.sample(some, 2), strict=True))

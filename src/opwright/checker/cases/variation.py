@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,6 +67,11 @@ def replaced(arguments: Arguments, path: str, value: Any) -> Arguments:
         listed[int(place.rstrip("]"))] = value
         value = listed
     return {**arguments, name: value}
+
+
+def choice(seed: int) -> random.Random:
+    """What chooses among variations, the same ones for the same seed."""
+    return random.Random(seed)  # noqa: S311  variations, not secrets
 
 
 def generator(seed: int, *words: str) -> torch.Generator:

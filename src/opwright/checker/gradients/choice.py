@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.cases.samples import elements_in
-from opwright.checker.cases.variation import tensors
+from opwright.checker.cases.variation import choice, tensors
 from opwright.checker.gradients.trial import Incoming, Trial, applies
 from opwright.spec import derive
 
@@ -45,7 +45,7 @@ _MANY_ELEMENTS = 2**15
 
 def trials(subject: Subject, cases: list[Case]) -> Iterator[Trial]:
     """Trials beyond all gradients of the samples `cases`."""
-    choose = random.Random(subject.options.seed)  # noqa: S311  cases, not secrets
+    choose = choice(subject.options.seed)
     # Optional arguments may be missing in the first sample.
     case = max(cases, key=lambda case: len(_paths(subject, case)))
     yield from _subsets(subject, case, choose)

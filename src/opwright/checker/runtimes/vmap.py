@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.cases.samples import samples
+from opwright.checker.cases.variation import choice
 from opwright.checker.kinds import Kind
 from opwright.checker.models import repro, source
 from opwright.checker.steps import Steps
@@ -89,7 +89,7 @@ def _mappings(subject: Subject, case: Case) -> Iterator[tuple[str, dict[int, int
     told = [dims for dims in (*shared, *alone) if dims]
     every = math.prod(map(len, choices.values()))
     most = _QUICK_MAPPINGS if subject.options.quick else _MAPPINGS
-    choose = random.Random(subject.options.seed)  # noqa: S311  cases, not secrets
+    choose = choice(subject.options.seed)
     drawn = (
         list(itertools.product(*choices.values()))
         if every <= _MOST_LISTED
