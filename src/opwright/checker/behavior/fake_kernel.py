@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,6 +20,7 @@ from opwright.spec import derive
 from opwright.spec.difference import described
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator
 
     from opwright.checker.steps import Steps

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from typing import TYPE_CHECKING, TypeVar
 
 from opwright.checker.cases.case import Case, Family
@@ -13,6 +12,7 @@ from opwright.checker.gradients.trial import Incoming, Trial, applies
 from opwright.spec import derive
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator
 
     from opwright.checker.subject import Subject
