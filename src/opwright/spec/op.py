@@ -12,7 +12,7 @@ from opwright.spec.differentiable import merged, ordered
 from opwright.spec.domain import Domain, make_domain
 from opwright.spec.samples import Make, Sample, SampleFunction, draw_samples
 from opwright.spec.schema import Parameter, parameters_of, results_of, schema_of
-from opwright.spec.sweep import Floor, FloorDirection, Size, check_floor, draw_sizes, make_floor
+from opwright.spec.timed import TimedOp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ class OpLibrary(Protocol):
         """Do what `Op.for_training` says."""
 
 
-class Op:
+class Op(TimedOp):
     """An operator as its author describes it. `Library.op` makes it; calling it runs the reference.
 
     Attributes:
@@ -66,7 +66,6 @@ class Op:
         tolerance: by dtype, the distance from the oracle to allow in addition to rounding.
         training_form: the operator that is called in its place while autograd records; None for the operator itself.
         has_own_reference: whether the author wrote the reference; otherwise it is derived from another operator's.
-        floors: the author's floors (the work that no implementation can avoid), by direction.
     """
 
     def __init__(
@@ -79,6 +78,7 @@ class Op:
         vmap: bool = False,
         tolerance: Mapping[torch.dtype, float] | None = None,
     ) -> None:
+        super().__init__()
         self.library = library
         self.name = reference.__name__
         self.reference = reference
@@ -88,13 +88,10 @@ class Op:
         self.training_form: Op | None = None
         self.own_gradient: Backward | None = None
         self.has_own_reference = True
-        self.floors: dict[FloorDirection, Floor] = {}
         self._differentiable = None if differentiable is None else tuple(differentiable)
         self._samples: SampleFunction | None = None
         self._dtypes: tuple[torch.dtype, ...] = ()
         self._domain: Domain | None = None
-        self._sweep: SampleFunction | None = None
-        self._swept_gradients: tuple[str, ...] | None = None
         self._fake: Callable[..., Any] | None = None
         self._oracle: Callable[..., Any] | None = None
         self._vmap: Callable[..., Any] | None = None
@@ -249,53 +246,6 @@ class Op:
         self._domain = make_domain(self.qualified_name, self.reference, function)
         return function
 
-    @overload
-    def sweep(self, function: SampleFunction, /) -> SampleFunction: ...
-    @overload
-    def sweep(self, /, *, gradients: Sequence[str]) -> Callable[[SampleFunction], SampleFunction]: ...
-    def sweep(
-        self, function: SampleFunction | None = None, /, *, gradients: Sequence[str] | None = None
-    ) -> SampleFunction | Callable[[SampleFunction], SampleFunction]:
-        """Choose the sizes at which `opwright bench` times the operator: decorates a generator of labels and calls.
-
-        Args:
-            function: takes a `Make`, and yields a label and a call (as samples are yielded) for each size.
-            gradients: the names of the arguments whose gradients are timed; by default all that have one.
-
-        Example:
-            @scale.sweep
-            def _(make):
-                for size in (2**10, 2**20):
-                    yield f"{size} elements", (make.randn(size), 2.5)
-        """
-
-        def keep(function: SampleFunction) -> SampleFunction:
-            self._sweep = function
-            self._swept_gradients = None if gradients is None else tuple(gradients)
-            return function
-
-        return keep if function is None else keep(function)
-
-    def floor(self, what: str, /, *, direction: FloorDirection = "forward") -> Callable[[F], F]:
-        """Set the floor: decorates a function with the operator's parameters that does only the unavoidable work.
-
-        By default the floor is a copy of as many bytes as the arguments and results have.
-
-        Args:
-            what: a description, such as "the bare GEMMs".
-            direction: whether it is the floor of the call or of its gradient.
-
-        Raises:
-            SpecError: the description is empty, the direction is unknown, or the function takes other parameters.
-        """
-        check_floor(self.qualified_name, what, direction)
-
-        def keep(function: F) -> F:
-            self.floors[direction] = make_floor(self.qualified_name, self.reference, what, function)
-            return function
-
-        return keep
-
     def fake(self, function: F) -> F:
         """Replace the derived fake kernel: decorates a function that returns empty results, with shapes and dtypes."""
         self._fake = function
@@ -386,7 +336,7 @@ class Op:
         """
         return self.library.describe_training_form(self, reference)
 
-    # -- used by check and bench -----------------------------------------------------------------------
+    # -- used by check -----------------------------------------------------------------------
 
     @property
     def has_samples(self) -> bool:
@@ -426,39 +376,6 @@ class Op:
             return ""
         positional, keywords = self.spread(bound)
         return self._domain.why_outside(positional, keywords)
-
-    @property
-    def has_sweep(self) -> bool:
-        """Whether it has a sweep."""
-        return self._sweep is not None
-
-    def sizes(self, make: Make) -> Iterator[Size]:
-        """The sizes at which it is timed, made with `make`: those of its sweep, or its samples without one.
-
-        Raises:
-            SpecError: there are neither, or they are not valid.
-        """
-        if self._sweep is None:
-            return (Size(f"sample {number}", sample) for number, sample in enumerate(self.draw(make), 1))
-        return draw_sizes(self._sweep, make, self.qualified_name)
-
-    @property
-    def timed_gradients(self) -> tuple[str, ...]:
-        """The names of the arguments whose gradients are timed.
-
-        Raises:
-            SpecError: the sweep names one that has no gradient.
-        """
-        if self._swept_gradients is None:
-            return self.differentiable
-        for name in self._swept_gradients:
-            if name not in self.differentiable:
-                msg = (
-                    f"the sweep of {self.qualified_name} times the gradient of {name!r}, which has none: expected "
-                    f"some of {', '.join(self.differentiable) or 'none'}"
-                )
-                raise SpecError(msg)
-        return self._swept_gradients
 
     @property
     def hand_written_fake(self) -> Callable[..., Any] | None:

@@ -129,8 +129,9 @@ def test_a_process_that_ends_in_a_call_has_one_kind_of_fault_and_the_call_is_nam
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_what_a_library_does_outside_of_calls_is_found_and_named(name: str) -> None:
+def test_what_a_library_does_outside_of_calls_is_found_and_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPWRIGHT_MISBEHAVIOR", name)
     kind, case, got, expected = LIBRARIES[name]
-    cells = checked(name)
+    cells = checked("library")
     (failure,) = cells["scaled"].failures
     assert (failure.kind, failure.case, failure.got, failure.expected) == (kind, case, got, expected)

@@ -29,6 +29,9 @@ _QUICK_MANY_CALLS = 3000
 _MANY_S = 4.0
 _QUICK_MANY_S = 0.7
 _LOOK_EVERY = 97
+# Fewer are enough only if they take this many times as long.
+_FEWEST_CALLS = 1200
+_PATIENCE = 10
 
 
 def check_later(subject: Subject, recorder: Recorder) -> None:
@@ -108,7 +111,7 @@ def _check_many_calls(subject: Subject, recorder: Recorder, case: Case, code: st
     most, seconds = (_QUICK_MANY_CALLS, _QUICK_MANY_S) if subject.options.quick else (_MANY_CALLS, _MANY_S)
     started = time.process_time()
     number = 0
-    while number < most and time.process_time() - started < seconds:
+    while number < most and time.process_time() - started < seconds * (_PATIENCE if number < _FEWEST_CALLS else 1):
         try:
             last = [subject.call(one.fresh()) for one in cases]
         except Exception as error:

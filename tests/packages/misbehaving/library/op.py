@@ -1,7 +1,8 @@
-"""A right operator, whose library ends its process with an exit code of its own."""
+"""A right operator, in a library that does something else besides: OPWRIGHT_MISBEHAVIOR names its source."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from opwright.spec import Make
 
-library = opwright.Library("misbehaving_exit_code", sources=["cpu.cpp"])
+library = opwright.Library("misbehaving_library", sources=[f"{os.environ['OPWRIGHT_MISBEHAVIOR']}.cpp"])
 
 
 @library.op(differentiable=())

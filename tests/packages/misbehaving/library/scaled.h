@@ -1,30 +1,15 @@
+#pragma once
+
 #include <opwright/check.h>
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
 
-#include <cstdlib>
-
-using opwright::Tensor;
-
-namespace {
-
-struct Ending {
-    ~Ending() { std::_Exit(3); }
-};
-const Ending ending;
-
-Tensor scaled(const Tensor& x) {
+inline opwright::Tensor scaled(const opwright::Tensor& x) {
     opwright::check::dtype(x, "x", {opwright::ScalarType::Float});
     opwright::check::contiguous(x, "x");
-    Tensor result = torch::stable::empty_like(x);
+    opwright::Tensor result = torch::stable::empty_like(x);
     const float* from = x.const_data_ptr<float>();
     float* into = result.mutable_data_ptr<float>();
     for (int64_t i = 0; i < x.numel(); ++i) into[i] = 2 * from[i] + 1;
     return result;
-}
-
-}  // namespace
-
-OPWRIGHT_IMPL(misbehaving_exit_code, CPU, m) {
-    m.impl("scaled", OPWRIGHT_FN(scaled));
 }
