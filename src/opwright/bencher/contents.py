@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # GPU they fit into its last cache.
 _POOL_BYTES = {"cpu": 2**21, "cuda": 2**25}
 _MOST_SETS = 32
-# There are at least so many, so that a block has more than one short call; and two of sets that take much memory.
+# The fewest sets of arguments, so that a block has more than one short call; two if a set takes much memory.
 _FEWEST_SETS = 4
 _LARGE_BYTES = 2**24
 # The elements that are moved at once, so that large tensors need no copy.

@@ -39,7 +39,7 @@ _KINDS = {
 
 _BAD = (Family.BAD_RANK, Family.BAD_DEVICE)
 
-# Numbers of a dtype that were read correctly, and rounded too much, are no further off than this.
+# The largest relative error of numbers that were read in the right dtype, and rounded too much.
 _ROUNDED = 0.25
 
 

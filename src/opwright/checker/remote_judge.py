@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # Calls with more bytes are judged in this process: there is not enough memory for everything twice.
 _MOST_BYTES = 2**26
+_SAMPLE = re.compile(r"sample \d+")
 
 
 class Line:
@@ -97,20 +99,19 @@ class RemoteJudge:
 
 
 def is_large(case: Case) -> bool:
-    """Whether the arguments of a call are too large to be sent. Those of a sample are not sent."""
-    if case.family is Family.SAMPLE and case.claimed:
-        return False
-    tensors = derive.tensors(case.arguments)
-    nbytes = sum(tensor.untyped_storage().nbytes() for tensor in tensors if not tensor.is_meta)
-    return nbytes > _MOST_BYTES or any(map(is_far, tensors))
+    """Whether the arguments of a call are too large to be sent. The judge makes those of a sample itself."""
+    return _takes_memory(case) and not _SAMPLE.fullmatch(case.name)
 
 
 def case_message(case: Case) -> dict[str, Any]:
-    """A call as a message; without its arguments if these are large."""
-    tensors = derive.tensors(case.arguments)
-    small = sum(tensor.untyped_storage().nbytes() for tensor in tensors if not tensor.is_meta) <= _MOST_BYTES
-    given = {"arguments": case.arguments} if small and not any(map(is_far, tensors)) else {}
+    """A call as a message; without its arguments if these take much memory."""
+    given = {} if _takes_memory(case) else {"arguments": case.arguments}
     return {"name": case.name, "family": case.family.name, "claimed": case.claimed, **given}
+
+
+def _takes_memory(case: Case) -> bool:
+    tensors = [tensor for tensor in derive.tensors(case.arguments) if not tensor.is_meta]
+    return sum(tensor.untyped_storage().nbytes() for tensor in tensors) > _MOST_BYTES or any(map(is_far, tensors))
 
 
 def case_of(message: dict[str, Any]) -> Case | None:

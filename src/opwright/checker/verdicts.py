@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.code import inputs_of
+from opwright.checker.channel import ForgedMessageError
 from opwright.checker.judge import LocalJudge
 from opwright.checker.kinds import Kind
 from opwright.checker.remote_judge import case_of
@@ -118,7 +119,7 @@ class Verdicts:
         return self._subjects[op, device]
 
     def _case(self, subject: Subject, message: dict[str, Any]) -> Case:
-        """The call of a message. The samples are made here, not read from the message, and so is what is too large."""
+        """The call of a message. The samples are made here, not read from the message."""
         for case in subject.samples:
             if case.name == message["name"]:
                 return case
@@ -128,11 +129,8 @@ class Verdicts:
             if len(self._sent) > _MOST_SENT:
                 self._sent.popitem(last=False)
             return sent
-        known = {case.name: case for case in subject.varied}
-        if message["name"] not in known:
-            large, _ = subject.large()
-            known |= {} if large is None else {large.name: large}
-        return known[message["name"]]
+        msg = f"the arguments of {message['name']!r} were not sent"
+        raise ForgedMessageError(msg)
 
     def _count(self, case: Case, fault: Failure | None) -> None:
         if fault is None:

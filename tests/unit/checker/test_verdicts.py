@@ -8,14 +8,12 @@ import pytest
 import torch
 
 from opwright.checker.cases.case import LARGE_BYTES, Case, Family
+from opwright.checker.channel import ForgedMessageError
 from opwright.checker.job import Job, Options
-from opwright.checker.judge import LocalJudge
 from opwright.checker.kinds import Kind
 from opwright.checker.remote_judge import case_message, case_of
-from opwright.checker.subject import Subject
 from opwright.checker.verdict import Cell, Failure
 from opwright.checker.verdicts import Verdicts
-from opwright.spec import library_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -169,19 +167,10 @@ def test_a_call_is_read_from_its_message_unless_its_arguments_are_missing() -> N
     assert case_of({"name": "a call", "family": "STRIDES", "claimed": True}) is None
 
 
-def test_large_arguments_are_those_of_the_variation_of_that_name(verdicts: Verdicts, job: Job, tmp_path: Path) -> None:
-    op = next(iter(library_at(job.path).ops.values()))
-    subject = Subject(op, None, "cpu", job.options, tmp_path, LocalJudge(op))
-    varied = next(case for case in subject.varied if case.family is Family.SIZE)
-    message = {
-        "ask": "fault",
-        "op": "doubled",
-        "device": "cpu",
-        "name": varied.name,
-        "family": "SIZE",
-        "claimed": False,
-    }
-    assert verdicts.answer({**message, "results": [2 * varied.arguments["x"]]}) == {"fault": None}
-    wrong = verdicts.answer({**message, "results": [0 * varied.arguments["x"]]})
-    assert wrong is not None
-    assert wrong["fault"]["kind"] == Kind.SIZE.value
+def test_a_question_without_its_arguments_is_refused_unless_it_is_of_a_sample(verdicts: Verdicts) -> None:
+    message = {"ask": "outline", "op": "doubled", "device": "cpu", "family": "SIZE", "claimed": False}
+    with pytest.raises(ForgedMessageError, match=r"the arguments of 'sample 1, size 5 as 1' were not sent"):
+        verdicts.answer({**message, "name": "sample 1, size 5 as 1"})
+    answer = verdicts.answer({**message, "name": "sample 1"})
+    assert answer is not None
+    assert answer["refusal"] == ""

@@ -50,7 +50,7 @@ class SizePattern:
 
 
 def is_tail(right: set[int], wrong: set[int]) -> bool:
-    """Whether results are wrong at all sizes that are no multiple of a vector's width, and right at the others."""
+    """Whether results are right at multiples of a vector's width, and wrong at all other sizes."""
 
     def fits(width: int) -> bool:
         whole = [size for size in right if size and size % width == 0]

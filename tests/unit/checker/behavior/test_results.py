@@ -217,7 +217,7 @@ def test_where_the_reference_overflows_even_in_float64_no_kernel_is_judged(subje
     one = subject("return x.exp().log1p()", "return x + 3")
     large = Case("large", Family.MAGNITUDE, {"x": torch.full((40,), 1e4)})
     assert cell(one, [large]).failures == ()
-    # Special values of the arguments are no overflow.
+    # Special values of the arguments do not count as an overflow.
     special = Case("special", Family.PAIR, {"x": torch.tensor([float("inf"), 1.0] * 20)})
     assert cell(one, [special]).failures
 
