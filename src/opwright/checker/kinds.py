@@ -30,10 +30,7 @@ class Kind(enum.Enum):
     LOAD = "load"
     REFERENCE = "reference"
     CRASH = "crash"
-    ABORT = "abort"
     HEAP = "heap-corruption"
-    DIVISION = "division-by-zero"
-    INSTRUCTION = "illegal-instruction"
     HANG = "hang"
     RAISES = "raises"
     WRONG_RESULT = "wrong-result"
@@ -113,28 +110,15 @@ _DIAGNOSES = {
     ),
     Kind.CRASH: Diagnosis(
         "the process dies",
-        "the kernel reads or writes memory outside the tensor: sizes, strides, rank or dtype are not checked",
-        "check the arguments before memory is touched (opwright/check.h); --sanitize address names the line",
-    ),
-    Kind.ABORT: Diagnosis(
-        "the process aborts",
-        "an exception leaves a thread, a destructor or a noexcept function, or an assertion fails",
-        "catch exceptions where threads begin, and raise errors with STD_TORCH_CHECK; the output below may name it",
+        "by signal: SIGSEGV or SIGBUS is memory outside a tensor, SIGFPE an integer divided by zero, SIGABRT an exception "
+        "that nothing catches or a failed assertion, SIGILL an instruction that this processor lacks",
+        "check sizes, strides, rank and dtype before memory is touched (opwright/check.h); --sanitize address names the "
+        "line of a wrong access",
     ),
     Kind.HEAP: Diagnosis(
         "the heap is corrupt",
         "the kernel writes before or past the end of a buffer, or frees memory twice",
         "check every index that is written to; --sanitize address names the line",
-    ),
-    Kind.DIVISION: Diagnosis(
-        "the process dies of an integer division",
-        "an integer is divided by zero, or the smallest one by -1: a size, a stride or a step that may be zero",
-        "check the divisor, and reject or treat zero before the loop",
-    ),
-    Kind.INSTRUCTION: Diagnosis(
-        "the processor does not know an instruction",
-        "the kernel was compiled for another processor, or runs into code that is not there",
-        "select vector instructions when the kernel runs, not with -march=native",
     ),
     Kind.HANG: Diagnosis(
         "the call does not end",

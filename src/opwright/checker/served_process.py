@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 # What the C library prints when it finds its heap in disorder.
 _CORRUPT = re.compile(r"malloc|free\(\)|double free|corrupt|invalid (pointer|size|next size)|realloc\(\)")
-_KINDS = {
-    int(signal.SIGABRT): Kind.ABORT,
-    int(signal.SIGFPE): Kind.DIVISION,
-    int(signal.SIGILL): Kind.INSTRUCTION,
-}
 # The process itself ends when a step takes too long. This is for processes that it leaves behind.
 LONGEST_S = 3600.0
 
@@ -125,4 +120,4 @@ def kind_of_ending(exit_code: int, output: str, inaccessible: Kind = Kind.CRASH)
         return inaccessible
     if exit_code == -signal.SIGABRT and _CORRUPT.search(output):
         return Kind.HEAP
-    return _KINDS.get(-exit_code, Kind.CRASH)
+    return Kind.CRASH

@@ -54,8 +54,8 @@ CALLS: dict[str, tuple[Kind, str, str]] = {
     ),
     "fills_a_table_late": (Kind.RACE, "528 of 528 elements differ, the largest difference is 1", "at [0, 0]"),
     "exits": (Kind.EXIT, "the process ended with exit code 0", A_RESULT),
-    "throws_in_a_thread": (Kind.ABORT, "the process was ended by SIGABRT", A_RESULT),
-    "divides_by_the_size": (Kind.DIVISION, "the process was ended by SIGFPE", A_RESULT),
+    "throws_in_a_thread": (Kind.CRASH, "the process was ended by SIGABRT", A_RESULT),
+    "divides_by_the_size": (Kind.CRASH, "the process was ended by SIGFPE", A_RESULT),
     "corrupts_the_heap": (Kind.HEAP, "the process was ended by SIGABRT", A_RESULT),
     "forges_a_verdict": (
         Kind.CHANNEL,
@@ -117,7 +117,7 @@ def test_the_c_library_names_the_corruption_of_its_heap(cells: dict[str, Cell]) 
 
 
 def test_the_message_of_an_exception_that_ends_the_process_is_shown(cells: dict[str, Cell]) -> None:
-    assert "nothing to compute" in the_failure(cells["throws_in_a_thread"], Kind.ABORT).detail
+    assert "nothing to compute" in the_failure(cells["throws_in_a_thread"], Kind.CRASH).detail
 
 
 @pytest.mark.parametrize("name", ["exits", "throws_in_a_thread", "divides_by_the_size", "corrupts_the_heap"])

@@ -77,7 +77,7 @@ def test_only_eager_mode_makes_first_calls(describe: Describe, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("body", "kind", "got"),
     [
-        ("os.abort()", Kind.ABORT, "the process was ended by SIGABRT"),
+        ("os.abort()", Kind.CRASH, "the process was ended by SIGABRT"),
         ("os.kill(os.getpid(), signal.SIGSEGV)", Kind.CRASH, "the process was ended by SIGSEGV"),
         ("os._exit(5)", Kind.EXIT, "the process ended with exit code 5"),
     ],
@@ -106,9 +106,9 @@ def test_a_process_that_ends_badly_after_its_calls_is_a_fault(describe: Describe
         (-7, "", Kind.OUT_OF_BOUNDS, "was ended by SIGBUS"),
         (-6, "free(): invalid next size (normal)", Kind.HEAP, "was ended by SIGABRT"),
         (-6, "malloc(): corrupted top size", Kind.HEAP, "was ended by SIGABRT"),
-        (-6, "terminate called after throwing", Kind.ABORT, "was ended by SIGABRT"),
-        (-8, "", Kind.DIVISION, "was ended by SIGFPE"),
-        (-4, "", Kind.INSTRUCTION, "was ended by SIGILL"),
+        (-6, "terminate called after throwing", Kind.CRASH, "was ended by SIGABRT"),
+        (-8, "", Kind.CRASH, "was ended by SIGFPE"),
+        (-4, "", Kind.CRASH, "was ended by SIGILL"),
         (-9, "", Kind.CRASH, "was ended by SIGKILL: from outside, as the system does when memory is short"),
         (-200, "", Kind.CRASH, "was ended by signal 200"),
     ],
