@@ -100,18 +100,19 @@ class RemoteJudge:
 
 def is_large(case: Case) -> bool:
     """Whether the arguments of a call are too large to be sent. The judge makes those of a sample itself."""
-    return _takes_memory(case) and not _SAMPLE.fullmatch(case.name)
+    return not can_be_sent(case.arguments) and not _SAMPLE.fullmatch(case.name)
 
 
 def case_message(case: Case) -> dict[str, Any]:
     """A call as a message; without its arguments if these take much memory."""
-    given = {} if _takes_memory(case) else {"arguments": case.arguments}
+    given = {"arguments": case.arguments} if can_be_sent(case.arguments) else {}
     return {"name": case.name, "family": case.family.name, "claimed": case.claimed, **given}
 
 
-def _takes_memory(case: Case) -> bool:
-    tensors = [tensor for tensor in derive.tensors(case.arguments) if not tensor.is_meta]
-    return sum(tensor.untyped_storage().nbytes() for tensor in tensors) > _MOST_BYTES or any(map(is_far, tensors))
+def can_be_sent(values: Any) -> bool:
+    """Whether the tensors in arguments or results are small enough to be sent."""
+    tensors = [tensor for tensor in derive.tensors(values) if not tensor.is_meta]
+    return sum(tensor.untyped_storage().nbytes() for tensor in tensors) <= _MOST_BYTES and not any(map(is_far, tensors))
 
 
 def case_of(message: dict[str, Any]) -> Case | None:

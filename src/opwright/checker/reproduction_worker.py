@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from opwright.checker.job import Job
+from opwright.checker.remote_judge import can_be_sent
 from opwright.checker.worker import job_line
 from opwright.spec.difference import first_line
 
@@ -27,7 +28,8 @@ def main() -> None:
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, job.path, "exec"), names)  # noqa: S102  the lines that a report prints to be run
         if isinstance(last, ast.Expr):
-            message["value"] = eval(compile(ast.Expression(last.value), job.path, "eval"), names)  # noqa: S307  the same
+            value = eval(compile(ast.Expression(last.value), job.path, "eval"), names)  # noqa: S307  the same
+            message["value"] = value if can_be_sent(value) else None
     except Exception as error:
         message["error"] = first_line(error)
     line.tell(message)

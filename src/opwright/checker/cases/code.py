@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from opwright.checker.cases.case import is_far
+from opwright.checker.cases.case import LARGE_BYTES, is_far
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # A tensor of at most this many elements is written out.
 _WRITTEN_OUT = 6
+# The range of a large tensor of integers is that of its first elements.
+_LOOKED_AT = 2**16
 
 
 def call_code(op: Op, case: Case) -> str:
@@ -29,7 +31,8 @@ def call_code(op: Op, case: Case) -> str:
     if loaded:
         lines.append(f"{', '.join(loaded)}, = torch.load({inputs_of(case)!r})")
     names = [name for name, value in case.arguments.items() if derive.tensors(value)]
-    lines += [f"{name} = {value_code(case.arguments[name])}" for name in names if name not in loaded]
+    written = {name: case.arguments[name] for name in names if name not in loaded}
+    lines += [f"{name} = {value_code(value)}{_comment(value)}" for name, value in written.items()]
     keywords = {parameter.name for parameter in op.parameters if parameter.keyword_only}
     given = [
         (f"{name}=" if name in keywords else "") + (name if name in names else value_code(value))
@@ -40,8 +43,8 @@ def call_code(op: Op, case: Case) -> str:
 
 
 def loaded_names(case: Case) -> list[str]:
-    """The arguments that are loaded from a file: those with tensors that an expression does not make exactly."""
-    return [name for name, value in case.arguments.items() if not all(map(_is_exact, derive.tensors(value)))]
+    """The arguments that are loaded from a file: those with tensors that no expression replaces."""
+    return [name for name, value in case.arguments.items() if not all(map(_is_written, derive.tensors(value)))]
 
 
 def inputs_of(case: Case) -> str:
@@ -49,14 +52,18 @@ def inputs_of(case: Case) -> str:
     return f"inputs of {case.name}"
 
 
-def _is_exact(tensor: Tensor) -> bool:
-    """Whether an expression makes this very tensor: it is short, or its memory is too large for a file."""
-    if tensor.is_meta or is_far(tensor) or tensor.numel() == 0:
+def _is_written(tensor: Tensor) -> bool:
+    """Whether an expression replaces this tensor: the tensor is short, or its memory is too large for a file."""
+    if tensor.is_meta or is_far(tensor) or tensor.numel() == 0 or _is_large(tensor):
         return True
     is_dense = tensor.is_contiguous() and tensor.storage_offset() == 0 and not (tensor.is_conj() or tensor.is_neg())
     if not is_dense or tensor.numel() > _WRITTEN_OUT:
         return False
     return tensor.dtype != torch.bool or bool((tensor.view(torch.uint8) <= 1).all())
+
+
+def _is_large(tensor: Tensor) -> bool:
+    return tensor.nbytes > LARGE_BYTES and tensor.is_contiguous()
 
 
 def value_code(value: Any) -> str:
@@ -72,8 +79,15 @@ def value_code(value: Any) -> str:
     return f"torch.device('{value}')" if isinstance(value, torch.device) else repr(value)
 
 
+def _comment(value: Any) -> str:
+    tensors = derive.tensors(value)
+    if any(map(_is_large, tensors)):
+        return "  # other numbers than those of the check: the size alone shows the fault"
+    return "  # untouched pages cost nothing" if any(map(is_far, tensors)) else ""
+
+
 def _tensor_code(tensor: Tensor) -> str:
-    """An expression for a tensor that `_is_exact`."""
+    """An expression for a tensor that `_is_written`."""
     dtype = "" if tensor.dtype == torch.float32 else f", dtype={tensor.dtype}"
     device = "" if tensor.device.type == "cpu" else f", device={tensor.device.type!r}"
     shape, strides = tuple(map(int, tensor.shape)), tuple(map(int, tensor.stride()))
@@ -82,5 +96,19 @@ def _tensor_code(tensor: Tensor) -> str:
     if is_far(tensor):
         size = tensor.untyped_storage().nbytes() // tensor.element_size()
         offset = int(tensor.storage_offset())
-        return f"torch.empty({size}{dtype}).as_strided({shape}, {strides}, {offset})  # untouched pages cost nothing"
+        return f"torch.empty({size}{dtype}).as_strided({shape}, {strides}, {offset})"
+    if _is_large(tensor):
+        return _random_code(tensor, shape, dtype, device)
     return f"torch.tensor({value_code(tensor.tolist())}{dtype}{device})"
+
+
+def _random_code(tensor: Tensor, shape: tuple[int, ...], dtype: str, device: str) -> str:
+    if tensor.is_floating_point() and tensor.element_size() == 1:  # PyTorch draws no 8-bit floats
+        return f"torch.randn({shape}{device}).to({tensor.dtype})"
+    if tensor.is_floating_point() or tensor.is_complex():
+        return f"torch.randn({shape}{dtype}{device})"
+    seen = tensor.flatten()[:_LOOKED_AT].to(
+        torch.int64
+    )  # aminmax() does not support unsigned integers of several bytes
+    low, high = (int(bound) for bound in seen.aminmax())
+    return f"torch.randint({low}, {high + 1}, {shape}{dtype}{device})"

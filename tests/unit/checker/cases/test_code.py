@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -73,10 +74,22 @@ def test_a_tensor_that_no_expression_makes_is_loaded(tensor: Tensor, is_loaded: 
     assert loaded_names(case) == (["x", "xs"] if is_loaded else [])
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float16, torch.bool, torch.float8_e5m2])
+def test_a_tensor_too_large_for_a_file_is_drawn_anew(dtype: torch.dtype) -> None:
+    large = torch.empty(2**31 // dtype.itemsize + 1, dtype=dtype)  # untouched pages cost nothing
+    large[:4] = torch.tensor([1, 0, 1, 1]).to(dtype)
+    case = Case("a case", Family.FAR, {"x": large, "xs": [large]})
+    assert loaded_names(case) == []
+    code = value_code(large)
+    assert re.fullmatch(r"torch\.(randn\(\(\d+,\)|randint\(0, 2, \(\d+,\)).*\)", code), code
+    small = eval(re.sub(r"\(\d+,\)", "(7,)", code), {"torch": torch})
+    assert (small.dtype, small.shape) == (dtype, (7,))
+
+
 def test_rows_far_apart_are_made_without_touching_what_lies_between() -> None:
     far = far_apart(torch.ones(2, 3))
     assert far is not None
-    assert_laid_out_alike(eval(value_code(far).partition("#")[0], {"torch": torch}), far)
+    assert_laid_out_alike(eval(value_code(far), {"torch": torch}), far)
 
 
 def test_a_tensor_without_numbers_keeps_its_layout() -> None:
