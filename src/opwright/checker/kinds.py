@@ -110,10 +110,10 @@ _DIAGNOSES = {
     ),
     Kind.CRASH: Diagnosis(
         "the process dies",
-        "the signal tells: SIGSEGV and SIGBUS are memory outside a tensor, SIGFPE an integer divided by zero, SIGABRT an "
-        "exception that nothing catches or a failed assertion, SIGILL an instruction that this processor lacks",
-        "check sizes, strides, rank and dtype before memory is touched (opwright/check.h); --sanitize address names the "
-        "line",
+        "the signal tells: SIGSEGV and SIGBUS are memory outside a tensor, SIGFPE an integer divided by zero, SIGABRT "
+        "an exception that nothing catches or a failed assertion, SIGILL an instruction that this processor lacks",
+        "check sizes, strides, rank and dtype before memory is touched (opwright/check.h); "
+        "--sanitize address names the line",
     ),
     Kind.HEAP: Diagnosis(
         "the heap is corrupt",
