@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.autograd.gradcheck import GradcheckError
 from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Case, Family
@@ -17,8 +18,13 @@ from opwright.spec.difference import first_line
 from opwright.spec.expected import widened
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
+
+    Call = Callable[[dict[str, Any]], list[Any]]
+    Check = Callable[..., bool]
 
 # Finite differences call the operator twice for each number: up to this many they are exact, above it they are sampled.
 _EVERY_NUMBER = 64
@@ -45,34 +51,71 @@ def smallest_in_float64(subject: Subject, recorder: Recorder) -> Case | None:
 
 
 def check_numerically(subject: Subject, recorder: Recorder, case: Case, *, twice: bool) -> None:
-    """Compare the first derivatives of `case` with finite differences; with `twice`, the second ones too."""
-    names = subject.differentiable(case)
-    arguments = case.fresh()
-    flat, shape = pytree.tree_flatten([arguments[name] for name in names])
-    leaves = [leaf.requires_grad_() for leaf in flat if derive.has_gradient(leaf)]
-    numbers = sum(leaf.numel() for leaf in leaves)
-    if not leaves or numbers > _MOST_NUMBERS:
+    """Compare the first derivatives of `case` with finite differences; with `twice`, the second ones too.
+
+    Finite differences say nothing at a kink, or where the arguments may not be moved. So the reference is checked too
+    where the operator fails, and a fault is only what the reference does not share.
+    """
+    point = _Point(subject, case)
+    if not point.leaves or point.numbers > _MOST_NUMBERS:
         recorder.note("no sample is small enough for finite differences")
         return
-
-    def function(*leaves: Tensor) -> tuple[Tensor, ...]:
-        moved = iter(leaves)
-        filled = [next(moved) if derive.has_gradient(leaf) else leaf for leaf in flat]
-        given = {**arguments, **dict(zip(names, pytree.tree_unflatten(filled, shape), strict=True))}
-        return tuple(filter(derive.has_gradient, derive.tensors(subject.call(given))))
-
-    fast = numbers > _EVERY_NUMBER
-    checks: dict[str, Any] = {"gradcheck": torch.autograd.gradcheck, "gradgradcheck": torch.autograd.gradgradcheck}
+    checks: dict[str, Check] = {"gradcheck": torch.autograd.gradcheck, "gradgradcheck": torch.autograd.gradgradcheck}
     for what in checks if twice else ["gradcheck"]:
         step = f"{case.name}: torch.autograd.{what}"
-        code = gradient_code(subject, case, names)
+        code = gradient_code(subject, case, point.names)
         if not recorder.begin(step, code):
             continue
-        try:
-            checks[what](function, tuple(leaves), fast_mode=fast)
+        error = point.error(checks[what], subject.call)
+        if error is None:
             recorder.ok()
-        except Exception as error:
-            got, detail = first_line(error), str(error)[:2000]
-            recorder.fail(
-                Failure(Kind.WRONG_GRADIENT, step, code, got=got, expected="the finite differences", detail=detail)
+        elif point.error(checks[what], point.reference) is not None:
+            recorder.note(f"torch.autograd.{what} fails for the reference too: {first_line(error)}")
+        else:
+            is_wrong = isinstance(error, GradcheckError)
+            kind, expected = (
+                (Kind.WRONG_GRADIENT, "the finite differences") if is_wrong else (Kind.RAISES, "a gradient")
             )
+            got, detail = first_line(error), str(error)[:2000]
+            recorder.fail(Failure(kind, step, code, got=got, expected=expected, detail=detail))
+
+
+class _Point:
+    """Where derivatives are taken.
+
+    Attributes:
+        names: the differentiable arguments.
+        leaves: their floating-point tensors, which require gradients.
+        numbers: how many numbers these hold.
+    """
+
+    def __init__(self, subject: Subject, case: Case) -> None:
+        self._subject = subject
+        self._arguments = case.fresh()
+        self.names = subject.differentiable(case)
+        self._flat, self._shape = pytree.tree_flatten([self._arguments[name] for name in self.names])
+        self.leaves = tuple(leaf.requires_grad_() for leaf in self._flat if derive.has_gradient(leaf))
+        self.numbers = sum(leaf.numel() for leaf in self.leaves)
+
+    def reference(self, given: dict[str, Any]) -> list[Any]:
+        """Call the reference as `Subject.call` calls the operator."""
+        positional, keywords = self._subject.op.spread(given)
+        return self._subject.outcome(self._subject.op.reference(*positional, **keywords), given)
+
+    def error(self, check: Check, call: Call) -> Exception | None:
+        """How the derivatives of `call` differ from the finite differences, or what it raises; None if they agree."""
+
+        def function(*leaves: Tensor) -> tuple[Tensor, ...]:
+            moved = iter(leaves)
+            filled = [next(moved) if derive.has_gradient(leaf) else leaf for leaf in self._flat]
+            given = {
+                **self._arguments,
+                **dict(zip(self.names, pytree.tree_unflatten(filled, self._shape), strict=True)),
+            }
+            return tuple(filter(derive.has_gradient, derive.tensors(call(given))))
+
+        try:
+            check(function, self.leaves, fast_mode=self.numbers > _EVERY_NUMBER)
+        except Exception as error:
+            return error
+        return None

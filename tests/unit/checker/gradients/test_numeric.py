@@ -1,0 +1,85 @@
+"""Finite differences in float64: which faults they show, and where they say nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from opwright.checker.gradients import numeric
+from opwright.checker.kinds import Kind
+from opwright.checker.recorder import Recorder
+
+if TYPE_CHECKING:
+    from opwright.checker.verdict import Cell
+    from tests.unit.checker.conftest import MakeSubject
+
+OPERATOR = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    return {}
+
+@f.samples
+def _(make):
+    yield torch.tensor({})
+"""
+
+
+def checked(make_subject: MakeSubject, reference: str, kernel: Any, x: str = "[0.5, -2.0]") -> Cell:
+    subject = make_subject(OPERATOR.format(reference, x))
+    # An entry in the instance's __dict__ takes precedence over the cached property of the class.
+    subject.__dict__["overload"] = kernel
+    recorder = Recorder("f", "autograd", "cpu", lambda event: None)
+    case = numeric.smallest_in_float64(subject, recorder)
+    assert case is not None
+    numeric.check_numerically(subject, recorder, case, twice=False)
+    return recorder.cell()
+
+
+class _Square(Function):
+    factor = 2.0
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        if _Square.factor == 0.0:
+            return ctx.saved_tensors[1]
+        return _Square.factor * g * x
+
+
+def test_a_derivative_that_finite_differences_contradict_is_a_wrong_gradient(
+    make_subject: MakeSubject, monkeypatch: Any
+) -> None:
+    assert checked(make_subject, "x * x", _Square.apply).status == "passed"
+    monkeypatch.setattr(_Square, "factor", 3.0)
+    (failure,) = checked(make_subject, "x * x", _Square.apply).failures
+    assert failure.kind is Kind.WRONG_GRADIENT
+    assert failure.got.startswith("GradcheckError: Jacobian mismatch")
+    assert failure.expected == "the finite differences"
+
+
+def test_a_backward_that_raises_is_no_wrong_gradient(make_subject: MakeSubject, monkeypatch: Any) -> None:
+    monkeypatch.setattr(_Square, "factor", 0.0)
+    (failure,) = checked(make_subject, "x * x", _Square.apply).failures
+    assert (failure.kind, failure.got) == (Kind.RAISES, "IndexError: tuple index out of range")
+    assert failure.expected == "a gradient"
+
+
+def test_at_a_kink_finite_differences_say_nothing(make_subject: MakeSubject) -> None:
+    cell = checked(make_subject, "x.relu()", torch.relu, "[0.0, -2.0]")
+    assert cell.failures == ()
+    assert "torch.autograd.gradcheck fails for the reference too: GradcheckError: Jacobian mismatch" in cell.reason
+
+
+def test_a_reference_that_rejects_numbers_nearby_is_no_fault_of_the_operator(make_subject: MakeSubject) -> None:
+    reference = "x[:, None][torch.arange(2), (x != 0.5).long() * 0 + (x.detach() - x.detach().round(decimals=3) != 0)]"
+    cell = checked(make_subject, f"{reference}.clone()", lambda x: eval(reference, {"torch": torch, "x": x}).clone())
+    assert cell.failures == ()
+    assert "fails for the reference too: IndexError" in cell.reason
