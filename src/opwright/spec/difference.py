@@ -170,6 +170,8 @@ def _explained(result: Tensor, goal: Goal, places: Tensor, numel: int, extra: fl
     if not numeric:
         jumps, here = spread > 0, step > 0
     error = (own - precise).abs().nan_to_num(0.0, 0.0, 0.0)
+    # An error out of proportion is a jump of the reference, as an eigenvector of the other sign is.
+    error = error.where(error <= _JUMP * torch.maximum(spread, eps * precise.abs()), 0.0)
     room = torch.maximum(nearby.accumulation(numel) * spread, error)
     right = ~jumps & _within(some, precise, _FACTOR * room + extra, result.dtype)
     # Near a jump, the results on both sides of it are right; at one, only those of the oracle and of the reference.

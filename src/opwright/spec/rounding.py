@@ -10,12 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from opwright.spec import derive
 
 # In addition to a draw that enlarges all magnitudes and one that reduces them.
 _RANDOM_DRAWS = 4
+# Roundings do not go in the directions in which the arguments are moved.
+_OTHER_SEED = 1000
 # The relative size of the small draws. A smooth function's results change in proportion to its arguments; where they do
 # not, the function jumps.
 SMALL = 2.0**-10
@@ -43,6 +45,8 @@ unsafe_view upsample_nearest1d upsample_nearest2d upsample_nearest3d view view_a
 where zero zeros zeros_like
 """
 _EXACT = frozenset(_EXACT_NAMES.split())
+# These of them add what they move if their fourth argument is true.
+_ACCUMULATE = {"index_put", "put"}
 
 # Computes the flat results for arguments that a function has changed.
 Evaluate = Callable[[Callable[[Any], Any]], Sequence[Any]]
@@ -66,6 +70,7 @@ class Nearby:
     arguments: Any
     in_float64: bool = True
     _drawn: dict[tuple[float, float], list[Sequence[Any]]] = field(default_factory=dict)
+    _accumulates: bool = False
 
     @property
     def eps(self) -> float:
@@ -83,8 +88,11 @@ class Nearby:
     def accumulation(self, numel: int) -> float:
         """How many times more than one rounding a sequential accumulation may lose, for a result of `numel` elements.
 
-        The number of terms is unknown: at most the largest dimension, or the arguments' elements for each result.
+        It is 1 if no operator accumulated in the draws so far. The number of terms is unknown: at most the largest
+        dimension, or the arguments' elements for each result.
         """
+        if not self._accumulates:
+            return 1.0
         tensors = [tensor for tensor in derive.tensors(self.arguments) if _moves(tensor)]
         terms = max((max((*tensor.shape, tensor.numel() // max(numel, 1))) for tensor in tensors), default=1)
         return max(1.0, math.sqrt(terms) / _IN_SEQUENCE)
@@ -116,11 +124,17 @@ class Nearby:
                 moved[key] = _moved(value, eps * scale, sign, generator, in_float64=self.in_float64)
             return moved[key]
 
+        def change(value: Any) -> Any:
+            with _disable_current_modes():  # what moves an argument is no computation of the oracle
+                return move(value)
+
         try:
-            with _Roundings(eps * scale, number):
-                return list(self.evaluate(move))
+            with _Roundings(eps * scale, _OTHER_SEED + number) as roundings:
+                results = list(self.evaluate(change))
         except Exception:  # noqa: BLE001  a reference may reject numbers that it accepted before
             return []
+        self._accumulates |= roundings.accumulate
+        return results
 
 
 class _Roundings(TorchDispatchMode):
@@ -129,10 +143,14 @@ class _Roundings(TorchDispatchMode):
     Args:
         size: the relative change.
         seed: the seed of the directions.
+
+    Attributes:
+        accumulate: whether an operator was called of whose results each may be a sum.
     """
 
     def __init__(self, size: float, seed: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.accumulate = False
         self._size = size
         self._generator = torch.Generator().manual_seed(seed)
 
@@ -140,19 +158,18 @@ class _Roundings(TorchDispatchMode):
         """Call an operator, and round what it computes."""
         made = func(*args, **(kwargs or {}))
         name = func._schema.name.partition("::")[2].strip("_")  # noqa: SLF001  it has no public name
-        if func.is_view or name in _EXACT:
+        if func.is_view or (name in _EXACT and not (name in _ACCUMULATE and any(args[3:4]))):
             return made
         if func._schema.is_mutable:  # noqa: SLF001  it has no public name
-            pytree.tree_map_only(Tensor, self._round_in_place, made)
-            return made
-        return pytree.tree_map_only(Tensor, self._rounded, made)
+            for tensor in filter(_moves, derive.tensors(made)):
+                tensor.mul_(1 + self._size * self._signs(tensor))
+        else:
+            made = pytree.tree_map_only(Tensor, self._rounded, made)
+        self.accumulate |= torch.Tag.pointwise not in func.tags and any(map(_moves, derive.tensors(made)))
+        return made
 
     def _rounded(self, tensor: Tensor) -> Tensor:
         return tensor * (1 + self._size * self._signs(tensor)) if _moves(tensor) else tensor
-
-    def _round_in_place(self, tensor: Tensor) -> None:
-        if _moves(tensor):
-            tensor.mul_(1 + self._size * self._signs(tensor))
 
     def _signs(self, tensor: Tensor) -> Tensor:
         return _directions(tensor.shape, self._generator).to(tensor.device, tensor.dtype)

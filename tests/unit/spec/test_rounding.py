@@ -60,6 +60,35 @@ def test_a_sum_in_sequence_is_right() -> None:
     assert differs(total + 0.1, goal(lambda x: x.sum(), x)) is not None
 
 
+def test_numbers_that_are_added_to_one_place_are_a_sum() -> None:
+    def total(x: Tensor) -> Tensor:
+        return x.new_zeros(1).index_put((torch.zeros(len(x), dtype=torch.int64),), x, accumulate=True)
+
+    x = randn(20000)
+    wanted = goal(total, x)
+    assert differs(x.cumsum(0)[-1:], wanted) is None
+    assert wanted.nearby is not None
+    spread = (torch.stack(wanted.nearby.leaf(0, 2.0**-23)) - wanted.precise).abs().max()
+    assert differs((wanted.precise + 30 * spread).float(), wanted) is None
+
+
+def test_a_large_tensor_has_no_room_for_sums_where_nothing_is_summed_up() -> None:
+    x = 1000 + randn(2**16)
+    wanted = goal(lambda x: x.sin(), x)
+    assert differs((wanted.precise + x * 2.0**-23 * x.double().cos()).float(), wanted) is None
+    assert differs((wanted.precise + 20 * x * 2.0**-23 * x.double().cos()).float(), wanted) is not None
+
+
+def test_another_sign_of_the_reference_leaves_no_room_between_both() -> None:
+    matrix = torch.tensor([[2.0, 1.0], [1.0, 3.0]])
+    wanted = goal(lambda matrix: torch.linalg.eigh(matrix)[1], matrix)
+    flipped = Goal(-wanted.own, wanted.precise, wanted.nearby)
+    assert differs(wanted.own, flipped) is None
+    assert differs(-wanted.own, flipped) is None
+    assert differs(1.001 * wanted.own, flipped) is not None
+    assert differs(torch.zeros(2, 2), flipped) is not None
+
+
 def test_a_variance_as_a_difference_of_squares_is_wrong() -> None:
     x = 1e3 + randn(64, 64)
     lossy = (x.square().mean(1) - x.mean(1).square()).clamp_min(0)
