@@ -14,8 +14,9 @@ import torch
 
 from opwright.bundle.choices import FORMATS, LEVELS, PRECISIONS
 from opwright.bundle.compare.comparator import Comparator
-from opwright.bundle.compare.goldens import run_goldens, write_golden
-from opwright.bundle.compare.tolerance import TOLERANCES
+from opwright.bundle.compare.deviation import TOLERANCES
+from opwright.bundle.compare.golden import write_golden
+from opwright.bundle.compare.goldens import run_goldens
 from opwright.bundle.compile.aoti import Package, write_package
 from opwright.bundle.compile.compilation import Compilation
 from opwright.bundle.compile.processor import features_needed
@@ -53,8 +54,8 @@ class Shipped:
         path: its folder.
         manifest: its manifest.
         notes: what the user should know.
-        differences: how far results lay from those of eager PyTorch, or of the migrated model, after each transform,
-            as a part of the largest magnitude.
+        differences: how far results lay from those of eager PyTorch, or of the migrated model, after each transform:
+            the largest difference of an element, relative to its scale.
         by_output: the same by the output's name.
     """
 
@@ -102,7 +103,7 @@ def ship(
         like: a TorchScript model to migrate from: the module is given its weights, and must give its results.
         shapes: by the name of an input its shape, such as `float32[1..64,3,224,224]`.
         samples: sample inputs, or a file with them: `.pt`, `.npz`, `.npy`.
-        tolerance: how far a result may lie from eager PyTorch's, as a part of the largest magnitude.
+        tolerance: how far an element may lie from eager PyTorch's, relative to its scale (docs/format.md).
         self_contained: add the host program and PyTorch's libraries.
         force: replace an existing bundle.
         progress: where steps are shown; a line on a terminal by default.
@@ -181,7 +182,7 @@ def _check_choices(*, format: str, cpu: str, precision: str, device: str, tolera
         msg = f"TorchScript holds no machine code that cpu={cpu!r} could choose: leave --cpu out, or use --format aoti"
         raise BundleError(msg)
     if tolerance is not None and not 0 <= tolerance < 1:
-        msg = f"tolerance={tolerance!r} is not a part of the largest magnitude: expected 0 or more, and less than 1"
+        msg = f"tolerance={tolerance!r} is not supported; expected a relative difference: 0 or more, and less than 1"
         raise BundleError(msg)
 
 

@@ -83,7 +83,7 @@ def bundle_options(*, default_format: str) -> Callable[[F], F]:
             "--tolerance",
             metavar="X",
             type=float,
-            help="Allowed deviation from the model's results, relative to the largest magnitude, such as 1e-4.",
+            help="Allowed deviation of each element from the model's, relative to its scale, such as 1e-4.",
         ),
         click.option("--self-contained", is_flag=True, help="Include the host program and PyTorch's libraries."),
         click.option("--force", is_flag=True, help="Replace an existing bundle."),

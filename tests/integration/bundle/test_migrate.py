@@ -68,7 +68,7 @@ def test_a_package_gives_what_the_torchscript_model_gave(old: Path, tmp_path: Pa
     assert verified.returncode == 0
     # The goldens hold the old weights, which a fresh module has not.
     loaded = torch.load(old / "weights.pth", weights_only=True)
-    _, (scores, _) = torch.load(tmp_path / "bundle" / manifest.goldens[0], weights_only=True)
+    _, (scores, _), _ = torch.load(tmp_path / "bundle" / manifest.goldens[0], weights_only=True)
     assert (scores - loaded["head.bias"]).abs().max() < 10
 
 

@@ -16,8 +16,8 @@ import torch
 from click.testing import CliRunner
 
 import opwright
+from opwright.bundle.compare.deviation import deviation
 from opwright.bundle.compare.outputs import flat
-from opwright.bundle.compare.tolerance import largest_difference
 from opwright.bundle.pack.libraries import uses_full_abi
 from opwright.cli.main import app
 from opwright.errors import BundleError
@@ -40,7 +40,7 @@ def timed() -> Path:
     return path
 
 
-def goldens(bundle: Path) -> list[tuple[tuple[Tensor, ...], tuple[Tensor, ...]]]:
+def goldens(bundle: Path) -> list[tuple[tuple[Tensor, ...], tuple[Tensor, ...], tuple[Tensor, ...]]]:
     return [torch.load(path, weights_only=True) for path in sorted((bundle / "goldens").iterdir())]
 
 
@@ -51,9 +51,10 @@ def test_a_bundle_gives_in_python_what_eager_pytorch_gave(kind: str, request: py
     load: Any = torch.jit.load if kind == "scripted" else torch._inductor.aoti_load_package
     model = load(str(bundle.path / bundle.manifest.model.file))
     kept = goldens(bundle.path)
-    assert [len(inputs[0]) for inputs, _ in kept] == [2, 3]
-    for inputs, outputs in kept:
-        assert largest_difference(flat(model(*inputs)), outputs) < 1e-5
+    assert [len(inputs[0]) for inputs, _, _ in kept] == [2, 3]
+    for inputs, outputs, scales in kept:
+        for trio in zip(flat(model(*inputs)), outputs, scales, strict=True):
+            assert deviation(*trio) < 1e-5
     for count in (1, 5, 16):  # sizes that are claimed and in no sample
         scores, mixed = flat(model(torch.ones(count, 3, 8, 8)))
         assert scores.shape == (count, 5)
@@ -148,10 +149,10 @@ def test_bfloat16_inside_keeps_float32_outside_and_what_an_operator_takes(tmp_pa
     assert shipped.manifest.model.precision == "bfloat16"
     assert shipped.manifest.tolerance == 5e-2
     model = torch.jit.load(str(tmp_path / "traced/model.pt"))
-    for inputs, outputs in goldens(tmp_path / "traced"):
+    for inputs, outputs, scales in goldens(tmp_path / "traced"):
         scores, mixed = flat(model(*inputs))
         assert torch.equal(mixed, outputs[1])
-        assert 1e-4 < largest_difference([scores], [outputs[0]]) < 5e-2
+        assert 1e-4 < deviation(scores, outputs[0], scales[0]) < 5e-2
 
 
 @pytest.mark.usefixtures("timed")
@@ -197,7 +198,7 @@ def test_a_transform_that_changes_results_is_refused_with_its_name_and_the_figur
 def test_weights_are_given_before_anything_is_compared(tmp_path: Path) -> None:
     torch.save({"conv.weight": torch.zeros(8, 3, 3, 3), "conv.bias": torch.full((8,), 0.5)}, tmp_path / "w.pth")
     opwright.ship(f"{MODELS}:plain", output=tmp_path / "b", weights=tmp_path / "w.pth")
-    for _, (output,) in goldens(tmp_path / "b"):
+    for _, (output,), _ in goldens(tmp_path / "b"):
         assert torch.equal(output, torch.full_like(output, 0.5))
 
 
@@ -213,13 +214,13 @@ def test_a_saved_torchscript_model_is_shipped_with_inputs_of_the_given_shapes(tm
     script = torch.jit.trace(torch.nn.Conv2d(3, 4, 3), torch.ones(1, 3, 8, 8))
     script.save(str(tmp_path / "saved.pt"))
     shipped = opwright.ship(tmp_path / "saved.pt", output=tmp_path / "b", shapes={"input": "1..9,3,8,8"})
-    assert [len(inputs[0]) for inputs, _ in goldens(tmp_path / "b")] == [1, 5]
+    assert [len(inputs[0]) for inputs, _, _ in goldens(tmp_path / "b")] == [1, 5]
     assert "there are no samples: the goldens are random numbers of the given shapes" in shipped.notes
 
 
 @pytest.mark.usefixtures("timed")
 def test_a_compiled_package_is_taken_as_it_is(packaged: Bundle, tmp_path: Path) -> None:
-    inputs = [call for call, _ in goldens(packaged.path)]
+    inputs = [call for call, _, _ in goldens(packaged.path)]
     shipped = opwright.ship(packaged.path / "model.pt2", [TIMED], output=tmp_path / "b", format="aoti", samples=inputs)
     assert (tmp_path / "b/model.pt2").read_bytes() == (packaged.path / "model.pt2").read_bytes()
     assert all(operator.called for operator in shipped.manifest.libraries[0].operators)
@@ -259,7 +260,11 @@ def test_a_compiled_package_is_taken_as_it_is(packaged: Bundle, tmp_path: Path) 
         ("plain", {"format": "onnx"}, "format='onnx' is not supported; expected 'torchscript' or 'aoti'"),
         ("plain", {"cpu": "x86-64-v3"}, "TorchScript holds no machine code that cpu='x86-64-v3' could choose"),
         ("plain", {"device": "cuda"}, "device='cuda' is not supported; expected 'cpu'"),
-        ("plain", {"tolerance": 1.5}, "tolerance=1.5 is not a part of the largest magnitude"),
+        (
+            "plain",
+            {"tolerance": 1.5},
+            "tolerance=1.5 is not supported; expected a relative difference: 0 or more, and less than 1",
+        ),
         ("plain", {"tolerance": 1e-9, "precision": "bfloat16"}, "bfloat16 changes the results (sample 0): by 0.00"),
         ("plain", {"shapes": {"image": "1..4,3,9,9"}}, "sample 0 of 'image' does not have the given shape"),
     ],

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HOST = Path(__file__).parents[3] / "src/opwright/host/cpp"
 FACTS = {"bytes": 1, "sha256": "0123456789abcdef" * 4}
 MANIFEST: dict[str, Any] = {
-    "format": 2,
+    "format": 3,
     "opwright": "0.1.0",
     "model": {"file": "model.pt2", "kind": "aoti", "precision": "float32"},
     "torch": {"version": "2.13.0", "oldest": "2.13", "newest": "2.13"},

@@ -129,11 +129,11 @@ def test_a_manifest_that_says_what_cannot_be_is_refused(loads: Loads, bundle: Bu
 
 
 def test_another_format_is_refused_also_where_the_rest_of_it_is_unknown(loads: Loads, bundle: Bundle) -> None:
-    bundle.write(b'{"format": 3, "whatever": "comes"}')
+    bundle.write(b'{"format": 4, "whatever": "comes"}')
     refusal = loads(bundle.path)
     assert refusal
     assert refusal.code == "format_unknown"
-    assert refusal.message.startswith("the bundle has the format 3, and this host reads format 2: ")
+    assert refusal.message.startswith("the bundle has the format 4, and this host reads format 3: ")
 
 
 ABSENT = ("sse4a", "xop", "fma4", "tbm", "amx_fp16", "avx512_vp2intersect")  # which no one processor has all of

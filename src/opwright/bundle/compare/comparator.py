@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from opwright.bundle.compare.deviation import deviations, figure, why_infinite
 from opwright.bundle.compare.outputs import flat
-from opwright.bundle.compare.tolerance import difference, figure, largest_difference, why_infinite
 from opwright.errors import BundleError
 from opwright.spec.difference import first_line
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from opwright.bundle.compare.goldens import Golden
+    from opwright.bundle.compare.golden import Golden
 
 
 @dataclass
@@ -62,14 +62,14 @@ class Comparator:
         for golden in self.goldens:
             for _ in range(runs):
                 outputs = self._run(transform, model, golden, advice)
-                found = largest_difference(outputs, golden.outputs)
-                if not found <= self.tolerance:
-                    far = f"by {figure(found)} of the largest magnitude, where {self.tolerance:g} is allowed"
-                    why = why_infinite(outputs, golden.outputs) if math.isinf(found) else far
-                    msg = f"{transform} changes the results ({golden.what}): {why}. {self._advice(found, advice)}"
+                found = deviations(outputs, golden)
+                farthest = max(found, default=0.0)
+                if not farthest <= self.tolerance:
+                    far = f"an element differs by {figure(farthest)} of its scale, where {self.tolerance:g} is allowed"
+                    why = why_infinite(outputs, golden) if math.isinf(farthest) else far
+                    msg = f"{transform} changes the results ({golden.what}): {why}. {self._advice(farthest, advice)}"
                     raise BundleError(msg)
-                pairs = zip(largest, outputs, golden.outputs, strict=True)
-                largest = [max(before, difference(*pair)) for before, *pair in pairs]
+                largest = [max(pair) for pair in zip(largest, found, strict=True)]
         self.by_output[transform] = largest
 
     def forget(self, transform: str) -> None:

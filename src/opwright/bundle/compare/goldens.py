@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from opwright.bundle.compare.deviation import TOLERANCES, deviations
+from opwright.bundle.compare.golden import Golden, plain
 from opwright.bundle.compare.outputs import flat, names_of
-from opwright.bundle.compare.tolerance import TOLERANCES, largest_difference
+from opwright.bundle.compare.scales import scales_of
 from opwright.bundle.error_summary import error_summary
 from opwright.bundle.format.manifest import Dimension, Output
 from opwright.bundle.format.names import check_name
@@ -18,29 +20,9 @@ from opwright.errors import BundleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from opwright.bundle.source.samples import Inputs
     from opwright.bundle.source.shape import Shape
-
-
-@dataclass(frozen=True)
-class Golden:
-    """One call.
-
-    Attributes:
-        inputs: a tensor for each input.
-        outputs: what eager PyTorch gives for them.
-        what: the call, in words.
-    """
-
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
-    what: str
-
-    def fresh(self) -> tuple[Tensor, ...]:
-        """A copy of the inputs: a model may write to them."""
-        return tuple(tensor.clone() for tensor in self.inputs)
 
 
 @dataclass(frozen=True)
@@ -88,32 +70,28 @@ def run_goldens(model: Callable[..., Any], inputs: Inputs) -> Goldens:
     return Goldens(kept, probes, outputs)
 
 
-def write_golden(golden: Golden, path: Path) -> None:
-    """Write the archive that docs/format.md describes; the same bytes for the same tensors."""
-    # Each tensor with memory of its own and no gradients: torch.save would write what it shares or is a part of.
-    tensors = tuple(tuple(_plain(tensor) for tensor in part) for part in (golden.inputs, golden.outputs))
-    torch.save(tensors, path)
-
-
-def _plain(tensor: Tensor) -> Tensor:
-    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-
-
 def _run(model: Callable[..., Any], call: tuple[Tensor, ...], what: str) -> tuple[Golden, tuple[str, ...]]:
-    golden = Golden(call, (), what)
+    outputs, names = _outputs(model, call, what)
+    return Golden(call, outputs, scales_of(model, call, outputs), what), names
+
+
+def _outputs(
+    model: Callable[..., Any], call: tuple[Tensor, ...], what: str
+) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
+    """The outputs of `model` and their names."""
     try:
         with torch.no_grad():
-            result = model(*golden.fresh())
+            result = model(*(tensor.clone() for tensor in call))
     except Exception as error:
         sizes = ", ".join(str(shape.Shape(tensor.dtype, tuple(tensor.shape))) for tensor in call)
         msg = f"the model does not run with {what} ({sizes}): {error_summary(error)}"
         raise BundleError(msg) from error
-    return Golden(call, tuple(map(_plain, flat(result))), what), names_of(result)
+    return tuple(map(plain, flat(result))), names_of(result)
 
 
 def _check_repeats(model: Callable[..., Any], golden: Golden) -> None:
-    again = _run(model, golden.inputs, golden.what)[0]
-    if largest_difference(again.outputs, golden.outputs) > TOLERANCES["float32"]:
+    again, _ = _outputs(model, golden.inputs, golden.what)
+    if max(deviations(again, golden), default=0.0) > TOLERANCES["float32"]:
         msg = (
             "the model gives another result when it is run again with the same inputs: it draws random numbers, or "
             "changes itself. Ship a model that always gives the same results"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FORMAT = 2
+FORMAT = 3
 MANIFEST_BYTES = 4194304
 TEXT_BYTES = 255
 # The schema of an operator with many arguments is longer than a name.

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from opwright.bundle.compare.comparator import Comparator
-from opwright.bundle.compare.goldens import Golden
+from opwright.bundle.compare.golden import Golden
 from opwright.errors import BundleError
 
-GOLDEN = Golden((torch.ones(2),), (torch.tensor([1.0, 2.0]),), "sample 0")
+GOLDEN = Golden((torch.ones(2),), (torch.tensor([1.0, 2.0]),), (torch.tensor([1.0, 2.0]),), "sample 0")
 
 
 def comparator(tolerance: float = 0.1) -> Comparator:
@@ -32,7 +32,7 @@ def test_a_transform_that_changes_results_is_refused_with_the_figure() -> None:
     with pytest.raises(BundleError) as refused:
         comparator().compare("melt", lambda _: giving(1, 2.5))
     assert str(refused.value) == (
-        "melt changes the results (sample 0): by 0.25 of the largest magnitude, where 0.1 is allowed. "
+        "melt changes the results (sample 0): an element differs by 0.25 of its scale, where 0.1 is allowed. "
         "Nothing was written; use --tolerance to allow what is right for this model"
     )
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from opwright.bundle.compare.goldens import run_goldens, write_golden
+from opwright.bundle.compare.golden import write_golden
+from opwright.bundle.compare.goldens import run_goldens
 from opwright.bundle.format.manifest import Output
 from opwright.bundle.source.samples import Inputs
 from opwright.bundle.source.shape import parse_shape
@@ -98,7 +99,8 @@ def test_a_golden_is_written_with_nothing_but_its_tensors_and_in_the_same_bytes(
     content = (tmp_path / "a.pt/0.pt").read_bytes()
     assert content == (tmp_path / "b.pt/0.pt").read_bytes()
     assert len(content) < 10_000
-    ((x,), (transposed, row)) = torch.load(tmp_path / "a.pt/0.pt", weights_only=True)
+    ((x,), (transposed, row), (*scales,)) = torch.load(tmp_path / "a.pt/0.pt", weights_only=True)
     assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert transposed.is_contiguous()
     assert (transposed.tolist(), row.tolist()) == ([[0, 3], [1, 4], [2, 5]], [0, 1, 2])
+    assert [scale.shape for scale in scales] == [transposed.shape, row.shape]

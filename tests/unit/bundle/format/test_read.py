@@ -47,7 +47,7 @@ def test_a_manifest_is_read_back_as_it_was_written(manifest: Manifest) -> None:
 def test_the_text_has_the_keys_in_the_order_of_the_page_and_ends_with_a_line(manifest: Manifest) -> None:
     text = manifest.to_json()
     assert list(json.loads(text)) == KEYS
-    assert text.startswith('{\n  "format": 2,\n')
+    assert text.startswith('{\n  "format": 3,\n')
     assert text.endswith("}\n")
 
 
@@ -58,7 +58,7 @@ def test_the_files_are_listed_by_name_whatever_order_they_came_in(manifest: Mani
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        ("format", 1, "has format 1, and this opwright reads format 2: ship the model again"),
+        ("format", 1, "has format 1, and this opwright reads format 3: ship the model again"),
         ("format", "1", "'format' must be a whole number, got '1'"),
         ("format", True, "'format' must be a whole number, got True"),
         ("opwright", None, "'opwright' must be text, got None"),
@@ -149,7 +149,7 @@ def test_a_missing_key_is_named(manifest: Manifest, key: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"format": 2, "format": 2}', "the key 'format' comes twice"),
+        ('{"format": 3, "format": 3}', "the key 'format' comes twice"),
         ('{"tolerance": NaN}', "NaN is not a number in JSON"),
         ("[]", "manifest.json must be an object, got []"),
         ("{", "is not JSON in UTF-8"),

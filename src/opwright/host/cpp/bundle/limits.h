@@ -7,7 +7,7 @@
 
 namespace opwright::host::limits {
 
-constexpr int64_t format = 2;
+constexpr int64_t format = 3;
 constexpr uintmax_t manifest_bytes = 4194304;
 constexpr size_t text_bytes = 255;
 // The schema of an operator with many arguments is longer than a name.

@@ -5,8 +5,8 @@
 
 namespace opwright::host {
 
-// max |output - golden| / max |golden|; infinite if only one of the two has a NaN or an infinity at some element.
-// Both have the same shape.
-double relative_deviation(const at::Tensor& output, const at::Tensor& golden);
+// The largest difference of an element, relative to its scale; infinite where an element with a NaN, an infinity or the
+// scale 0 differs. All three have the same shape, and `scale` is a real tensor.
+double relative_deviation(const at::Tensor& output, const at::Tensor& golden, const at::Tensor& scale);
 
 }  // namespace opwright::host

@@ -153,11 +153,12 @@ double Model::verify() const {
     for (const std::string& name : loaded_->manifest.goldens) {
         const c10::IValue golden =
             host::read_archive("golden", (loaded_->folder / name).string(), Code::golden_differs);
-        if (!golden.isTuple() || golden.toTupleRef().elements().size() != 2)
-            throw Error(Code::golden_differs, name + " is not a tuple of inputs and outputs");
+        if (!golden.isTuple() || golden.toTupleRef().elements().size() != 3)
+            throw Error(Code::golden_differs, name + " is not a tuple of inputs, outputs and scales");
         std::vector<at::Tensor> inputs = tensors(golden.toTupleRef().elements()[0]);
         for (at::Tensor& input : inputs) input = input.to(loaded_->device);
         const std::vector<at::Tensor> wanted = tensors(golden.toTupleRef().elements()[1]);
+        const std::vector<at::Tensor> scales = tensors(golden.toTupleRef().elements()[2]);
         const std::vector<at::Tensor> found = run(inputs);
         if (wanted.size() != found.size())
             throw Error(Code::golden_differs, name + " holds " + std::to_string(wanted.size()) + " outputs; expected " +
@@ -167,10 +168,12 @@ double Model::verify() const {
             if (found[i].sizes() != wanted[i].sizes() || found[i].scalar_type() != wanted[i].scalar_type())
                 throw Error(Code::golden_differs,
                             what + " has another shape or dtype than it had when the bundle was shipped");
-            const double far = host::relative_deviation(found[i], wanted[i]);
-            if (far > loaded_->manifest.tolerance) {
+            if (scales.size() <= i || scales[i].sizes() != wanted[i].sizes() || !scales[i].is_floating_point())
+                throw Error(Code::golden_differs, what + " has no scale of its shape");
+            const double far = host::relative_deviation(found[i], wanted[i], scales[i]);
+            if (!(far <= loaded_->manifest.tolerance)) {
                 std::ostringstream figures;
-                figures << what << " differs by " << far << " of its largest magnitude; expected at most "
+                figures << what << " differs by " << far << " of the scale of an element; expected at most "
                         << loaded_->manifest.tolerance;
                 throw Error(Code::golden_differs, figures.str());
             }

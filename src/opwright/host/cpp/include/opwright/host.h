@@ -52,8 +52,8 @@ class OPWRIGHT_HOST_API Model {
     // The same for inputs by their names.
     std::vector<at::Tensor> run(const std::map<std::string, at::Tensor>& inputs) const;
 
-    // Compares every digest, and runs the goldens. Throws Error where an output is farther from its golden than the
-    // bundle tolerates; else gives the largest distance, as a part of the golden's largest magnitude.
+    // Compares every digest, and runs the goldens. Throws Error where an element is farther from its golden than the
+    // bundle tolerates; else returns the largest difference, relative to the element's scale.
     double verify() const;
 
     const std::vector<Input>& inputs() const;

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from opwright.bundle.compare.tolerance import difference, largest_difference, why_infinite
+from opwright.bundle.compare.deviation import deviation, deviations, why_infinite
+from opwright.bundle.compare.golden import Golden
 
 NAN, INF = math.nan, math.inf
 NUMBERS = st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), max_size=6)
@@ -19,29 +20,35 @@ def of(*numbers: float, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.tensor(numbers, dtype=dtype)
 
 
-@given(NUMBERS)
-def test_what_is_equal_does_not_differ_whatever_it_holds(numbers: list[float]) -> None:
-    assert difference(of(*numbers), of(*numbers)) == 0
+@given(NUMBERS, st.floats(0, 1e3))
+def test_what_is_equal_does_not_deviate_whatever_it_holds(numbers: list[float], scale: float) -> None:
+    assert deviation(of(*numbers), of(*numbers), torch.full((len(numbers),), scale)) == 0
 
 
-@given(st.lists(st.floats(-1e3, 1e3, width=32), min_size=1), st.floats(-1e3, 1e3, width=32))
-def test_the_difference_is_a_part_of_the_largest_golden(numbers: list[float], added: float) -> None:
-    golden = of(*numbers)
+@given(
+    st.lists(st.tuples(st.floats(-1e3, 1e3, width=32), st.floats(0, 1e3, width=32)), min_size=1),
+    st.floats(-1e3, 1e3, width=32),
+)
+def test_the_deviation_is_the_largest_difference_relative_to_the_scale_of_its_element(
+    elements: list[tuple[float, float]], added: float
+) -> None:
+    golden, scale = of(*(number for number, _ in elements)), of(*(scale for _, scale in elements))
     output = golden + added
-    gap = float((output.double() - golden.double()).abs().max())
-    magnitude = float(golden.abs().max())
-    wanted = 0 if not gap else gap / magnitude if magnitude else INF
-    assert difference(output, golden) == pytest.approx(wanted)
+    gaps = (output.double() - golden.double()).abs().tolist()
+    relative = [gap / one if one else INF for gap, one in zip(gaps, scale.tolist(), strict=True) if gap]
+    assert deviation(output, golden, scale) == pytest.approx(max(relative, default=0))
 
 
 @pytest.mark.parametrize(
     ("output", "golden", "found"),
     [
         (of(1, 1.5), of(1, 2), 0.25),
+        (of(1, 1.5e-9), of(1, 1e-9), 0.5),
         (of(NAN, 1), of(NAN, 2), 0.5),
         (of(INF, -INF, 1), of(INF, -INF, 1), 0),
         (of(1), of(NAN), INF),
         (of(NAN), of(1), INF),
+        (of(INF), of(1), INF),
         (of(INF), of(-INF), INF),
         (of(1e30), of(INF), INF),
         (of(1e-30), of(0), INF),
@@ -54,13 +61,17 @@ def test_the_difference_is_a_part_of_the_largest_golden(numbers: list[float], ad
     ],
 )
 def test_nan_is_equal_to_nan_and_an_infinity_to_itself_alone(output: Tensor, golden: Tensor, found: float) -> None:
-    assert difference(output, golden) == pytest.approx(found)
+    scale = golden.to(torch.complex128).abs().float()
+    assert deviation(output, golden, scale) == pytest.approx(found)
 
 
-def test_the_largest_of_several_outputs_counts_and_a_missing_one_is_infinite() -> None:
-    goldens = [of(1), of(2)]
-    assert largest_difference([of(1.1), of(2.1)], goldens) == pytest.approx(0.1)
-    assert largest_difference([of(1)], goldens) == INF
+def two() -> Golden:
+    return Golden((), (of(1), of(2)), (of(1), of(2)), "sample 0")
+
+
+def test_each_output_has_its_deviation_and_that_of_a_missing_one_is_infinite() -> None:
+    assert deviations([of(1.1), of(2.1)], two()) == pytest.approx([0.1, 0.05])
+    assert deviations([of(1)], two()) == [INF, INF]
 
 
 @pytest.mark.parametrize(
@@ -73,4 +84,4 @@ def test_the_largest_of_several_outputs_counts_and_a_missing_one_is_infinite() -
     ],
 )
 def test_what_no_tolerance_covers_is_told_in_words(outputs: list[Tensor], words: str) -> None:
-    assert re.search(words, why_infinite(outputs, [of(1), of(2)]))
+    assert re.search(words, why_infinite(outputs, two()))

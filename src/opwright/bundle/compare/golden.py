@@ -1,0 +1,46 @@
+"""One call of a model, with which everything made of it is compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Golden:
+    """One call.
+
+    Attributes:
+        inputs: a tensor for each input.
+        outputs: what eager PyTorch gives for them.
+        scales: for each output, the scale of each of its elements.
+        what: the call, in words.
+    """
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    scales: tuple[Tensor, ...]
+    what: str
+
+    def fresh(self) -> tuple[Tensor, ...]:
+        """A copy of the inputs: a model may write to them."""
+        return tuple(tensor.clone() for tensor in self.inputs)
+
+
+def write_golden(golden: Golden, path: Path) -> None:
+    """Write the archive that docs/format.md describes; the same bytes for the same tensors."""
+    # Each tensor with memory of its own and no gradients: torch.save would write what it shares or is a part of.
+    tensors = tuple(tuple(plain(tensor) for tensor in part) for part in (golden.inputs, golden.outputs, golden.scales))
+    torch.save(tensors, path)
+
+
+def plain(tensor: Tensor) -> Tensor:
+    """A contiguous copy on the CPU, without gradients."""
+    return tensor.detach().cpu().clone(memory_format=torch.contiguous_format)

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from opwright.bundle.compare.scales import scales_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def scale_of(model: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+    (scale,) = scales_of(model, inputs, (model(*(x.clone() for x in inputs)),))
+    return scale
+
+
+def test_the_scale_of_an_element_is_its_magnitude_where_nothing_cancels() -> None:
+    scale = scale_of(lambda x: 2 * x, torch.tensor([1e3, -1.0, 1e-3]))
+    assert scale.dtype == torch.float32
+    # Each is multiplied and rounded once, beside the rounding of the input.
+    assert (scale / torch.tensor([2e3, 2.0, 2e-3])).tolist() == pytest.approx([1, 2, 2], rel=0.2)
+
+
+def test_where_terms_cancel_the_scale_is_theirs() -> None:
+    scale = scale_of(lambda x: x.sum(1), torch.tensor([[1e3, -1e3, 1e-3], [1e-3, 1e-3, 1e-3], [1e3, 1e3, 1e3]]))
+    assert 5e2 < float(scale[0]) <= 3e3
+    assert 3e-3 <= float(scale[1]) < 1e-2
+
+
+def test_no_scale_exceeds_the_largest_magnitude() -> None:
+    scale = scale_of(lambda x: (1e6 * x).sin(), torch.tensor([1.0, 2.0, 3.0]))
+    assert float(scale.max()) <= float((1e6 * torch.tensor([1.0, 2.0, 3.0])).sin().abs().max())
+
+
+def test_an_element_that_is_always_zero_has_the_smallest_scale() -> None:
+    scale = scale_of(torch.relu, torch.tensor([-5.0, 5.0]))
+    assert 0 < float(scale[0]) < 1e-30
+    assert scale_of(torch.relu, torch.tensor([-5.0])).tolist() == [0]
+
+
+def test_an_element_that_rounding_decides_has_the_scale_of_its_jump() -> None:
+    scale = scale_of(lambda x: torch.stack([(x / 3 * 3 > x).float(), x]), torch.tensor(0.7))
+    assert float(scale[0]) == float(scale[1]) == pytest.approx(0.7, rel=1e-6) or float(scale[0]) == 1
+
+
+def test_integers_and_complex_numbers_have_scales_too() -> None:
+    assert scale_of(lambda x: x + 1, torch.tensor([3, 5])).tolist() == [4, 6]
+    assert scale_of(lambda x: x * 1j, torch.tensor([3.0, 4.0])).tolist() == pytest.approx([4, 4], rel=0.4)
+    assert scale_of(lambda x: x, torch.empty(0)).shape == (0,)
+
+
+def test_a_model_that_does_not_run_with_moved_inputs_has_the_largest_magnitude_everywhere() -> None:
+    def picky(x: Tensor) -> Tensor:
+        if x[0] != 3:
+            raise ValueError
+        return x
+
+    assert scale_of(picky, torch.tensor([3.0, 0.5])).tolist() == [3, 3]
+
+
+class Remembers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: Tensor
+        self.register_buffer("seen", torch.zeros(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.add_(x)
+        return x + 0
+
+
+def test_the_buffers_of_a_model_are_as_they_were() -> None:
+    model = Remembers()
+    x = torch.tensor([1.0, 2.0])
+    scales_of(model, (x,), (model(x),))
+    assert model.seen.tolist() == [1, 2]
+    assert x.tolist() == [1, 2]
