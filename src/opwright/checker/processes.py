@@ -183,7 +183,8 @@ def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
         others = tuple(failure for failure in cell.failures if failure.kind not in known)
         cell = replace(cell, status="failed", failures=(*progress.crashes, *others))
     if cell.runtime == "eager":
-        cell = _with(cell, progress.first_calls.get((cell.op, cell.device), ()))
+        faults = progress.first_calls.get((cell.op, cell.device), ())
+        cell = _with(cell, [fault for fault in faults if not _is_explained(fault, cell)])
     cell = complete(cell, progress.job, progress.verdicts)
     progress.cells.append(cell)
     progress.crashes, progress.skip, progress.groups, progress.hangs, progress.step = [], [], [], 0, {}
@@ -212,6 +213,13 @@ def _with(cell: Cell, failures: Sequence[Failure]) -> Cell:
     known = {failure.kind for failure in cell.failures}
     others = {failure.kind: failure for failure in reversed(failures) if failure.kind not in known}
     return replace(cell, status="failed", failures=(*cell.failures, *others.values())) if others else cell
+
+
+def _is_explained(first_call: Failure, cell: Cell) -> bool:
+    """Whether the wrong result of a first call says nothing about threads: later calls of that sample are wrong too."""
+    if first_call.kind is not Kind.RACE:
+        return False
+    return any(fault.kind is Kind.LATE or fault.case == first_call.case for fault in cell.failures)
 
 
 def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Watcher, progress: _Progress) -> None:

@@ -135,3 +135,7 @@ def test_what_a_library_does_outside_of_calls_is_found_and_named(name: str, monk
     cells = checked("library")
     (failure,) = cells["scaled"].failures
     assert (failure.kind, failure.case, failure.got, failure.expected) == (kind, case, got, expected)
+
+
+def test_a_result_that_comes_late_is_not_called_a_race(cells: dict[str, Cell]) -> None:
+    assert {failure.kind for failure in cells["writes_later"].failures} == {Kind.LATE}
