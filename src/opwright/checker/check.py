@@ -18,7 +18,7 @@ from opwright.builder.plan import plan_library
 from opwright.checker import sanitize as sanitizers
 from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
-from opwright.checker.lane import run_lane
+from opwright.checker.processes.lane import run_lane
 from opwright.checker.runtime_table import LANES, RUNTIME_NAMES, runtime_row
 from opwright.checker.verdict import Cell, Failure, Report
 from opwright.checker.watcher import NullWatcher, Watcher
@@ -39,8 +39,8 @@ _SEEDS = 10**6  # short enough to type again
 # The modules that the processes of the cells import. Not Inductor: it starts threads, which do not survive a fork.
 PRELOADED = (
     *(
-        "opwright.checker.judge_process",
-        "opwright.checker.first_calls_worker",
+        "opwright.checker.processes.judge_process",
+        "opwright.checker.processes.first_calls_worker",
         "torch.testing._internal.optests",
         "torch._dynamo",
     ),

@@ -16,8 +16,8 @@ from opwright.checker.cases.code import inputs_of
 from opwright.checker.job import Options
 from opwright.checker.kinds import Kind
 from opwright.checker.models import probe_process
+from opwright.checker.processes.reproduction import saved
 from opwright.checker.recorder import Recorder
-from opwright.checker.reproduction import saved
 from opwright.checker.subject import Subject
 from opwright.probe.run import ProbeRun, run_probe
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 PARENT = "opwright.checker.check"
-CHILD = "opwright.checker.worker"
+CHILD = "opwright.checker.processes.worker"
 
 
 def imported(module: str) -> set[str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import opwright.checker.runtimes
+from opwright.checker.processes.worker import runtime_module
 from opwright.checker.runtime_table import LANES, RUNTIME_NAMES, RUNTIMES, runtime_row
-from opwright.checker.worker import runtime_module
 
 FOLDER = Path(opwright.checker.runtimes.__file__).parent
 

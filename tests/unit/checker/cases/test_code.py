@@ -10,7 +10,7 @@ from torch import Tensor
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.cases.code import call_code, inputs_of, loaded_names, value_code
 from opwright.checker.cases.layouts import far_apart
-from opwright.checker.reproduction import saved
+from opwright.checker.processes.reproduction import saved
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opwright.checker.processes.worker import run_cell
 from opwright.checker.recorder import Recorder
 from opwright.checker.runtimes import vmap
-from opwright.checker.worker import run_cell
 from opwright.errors import SpecError
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The process of first calls: every operator is first called from several threads at once, and then the process ends.
 
-`checker.first_calls` starts it as `python -m opwright.checker.first_calls_worker JOB`.
+`checker.processes.first_calls` starts it as `python -m opwright.checker.processes.first_calls_worker JOB`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from torch.utils import _pytree as pytree
 from opwright.checker.behavior.same_call import shifted
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.job import Job
-from opwright.checker.remote_judge import case_message
+from opwright.checker.processes.remote_judge import case_message
+from opwright.checker.processes.worker import job_line
 from opwright.checker.subject import Subject
-from opwright.checker.worker import job_line
 from opwright.loader.open import open_library
 from opwright.spec import library_at
 
 if TYPE_CHECKING:
-    from opwright.checker.remote_judge import Line
+    from opwright.checker.processes.remote_judge import Line
 
 _CALLERS = 4
 

@@ -18,15 +18,15 @@ from torch.utils import _pytree as pytree
 from opwright.builder.cache import Cache
 from opwright.checker.cases.case import copied
 from opwright.checker.cases.code import loaded_names
-from opwright.checker.channel import ForgedMessageError
 from opwright.checker.kinds import Kind
-from opwright.checker.served_process import served_process
+from opwright.checker.processes.channel import ForgedMessageError
+from opwright.checker.processes.served_process import served_process
 
 if TYPE_CHECKING:
     from opwright.checker.cases.case import Case
     from opwright.checker.job import Job
+    from opwright.checker.processes.verdicts import Verdicts
     from opwright.checker.verdict import Cell, Failure
-    from opwright.checker.verdicts import Verdicts
 
 _LOADED = re.compile(r"torch\.load\('(inputs of [^\n]*)'\)$", re.MULTILINE)
 _MOST_FILES = 500
@@ -121,7 +121,7 @@ def _shows(cell: Cell, failure: Failure, lines: str, case: Case | None, job: Job
     with served_process(
         replace(job, path=str(program)),
         program.with_suffix(".json"),
-        "opwright.checker.reproduction_worker",
+        "opwright.checker.processes.reproduction_worker",
         job.environment,
         job.python,
         timeout_s=_LONGEST_S,

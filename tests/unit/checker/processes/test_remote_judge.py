@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from opwright.checker.cases.case import Case, Family
-from opwright.checker.channel import Channel
 from opwright.checker.job import Job, Options
 from opwright.checker.judge import LocalJudge
-from opwright.checker.remote_judge import Line, RemoteJudge
-from opwright.checker.verdicts import Verdicts
+from opwright.checker.processes.channel import Channel
+from opwright.checker.processes.remote_judge import Line, RemoteJudge
+from opwright.checker.processes.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,22 +8,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opwright.checker.channel import ForgedMessageError
-from opwright.checker.first_calls import check_first_calls
 from opwright.checker.kinds import Kind
-from opwright.checker.reproduction import complete
+from opwright.checker.processes.channel import ForgedMessageError
+from opwright.checker.processes.first_calls import check_first_calls
+from opwright.checker.processes.reproduction import complete
+from opwright.checker.processes.served_process import LONGEST_S, ending, kind_of_ending, served_process
+from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.sanitize import report_in
-from opwright.checker.served_process import LONGEST_S, ending, kind_of_ending, served_process
 from opwright.checker.verdict import Cell, Failure
-from opwright.checker.verdicts import Verdicts
 from opwright.errors import LoadError
 from opwright.toolchain.fork_server import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opwright.checker.first_calls import Faults
     from opwright.checker.job import Job
+    from opwright.checker.processes.first_calls import Faults
     from opwright.checker.watcher import Watcher
     from opwright.toolchain.run import Completed
 
@@ -140,7 +140,7 @@ class _Process:
             LoadError: the library could not be opened in the process.
         """
         self._progress.step = {}
-        with served_process(self._job, self._file, "opwright.checker.worker", environment, python) as process:
+        with served_process(self._job, self._file, "opwright.checker.processes.worker", environment, python) as process:
             self.printed = process.printed
             try:
                 while (message := process.channel.receive()) is not None:

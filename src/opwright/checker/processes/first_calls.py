@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opwright.checker.channel import ForgedMessageError
 from opwright.checker.kinds import Kind
-from opwright.checker.served_process import ending, kind_of_ending, served_process
+from opwright.checker.processes.channel import ForgedMessageError
+from opwright.checker.processes.served_process import ending, kind_of_ending, served_process
 from opwright.checker.verdict import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opwright.checker.job import Job
-    from opwright.checker.verdicts import Verdicts
+    from opwright.checker.processes.verdicts import Verdicts
 
 _PROCESSES = 6
 _QUICK_PROCESSES = 2
@@ -42,7 +42,7 @@ def _run(job: Job, verdicts: Verdicts, environment: Mapping[str, str], python: S
     done = False
     file = Path(job.work) / "first_calls.json"
     with served_process(
-        job, file, "opwright.checker.first_calls_worker", environment, python, timeout_s=_LONGEST_S
+        job, file, "opwright.checker.processes.first_calls_worker", environment, python, timeout_s=_LONGEST_S
     ) as process:
         try:
             while (message := process.channel.receive()) is not None:

@@ -1,7 +1,7 @@
 """The process in which the lines that reproduce a fault are run once.
 
-`checker.reproduction` starts it as `python -m opwright.checker.reproduction_worker JOB`; the path of the job is that of
-the lines.
+`checker.processes.reproduction` starts it as `python -m opwright.checker.processes.reproduction_worker JOB`; the path
+of the job is that of the lines.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from opwright.checker.job import Job
-from opwright.checker.remote_judge import can_be_sent
-from opwright.checker.worker import job_line
+from opwright.checker.processes.remote_judge import can_be_sent
+from opwright.checker.processes.worker import job_line
 from opwright.spec.difference import first_line
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from opwright.checker.channel import Channel, ForgedMessageError, connect, listen
+from opwright.checker.processes.channel import Channel, ForgedMessageError, connect, listen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """The process in which cells run: a crash here costs one step, not the check.
 
-Its judge (`checker.processes`) starts it as `python -m opwright.checker.worker JOB`, where JOB is a JSON file, and
-receives its events, its questions and the results of calls through a channel.
+The judge (`checker.processes.run_job`) starts it as `python -m opwright.checker.processes.worker JOB`, where JOB is a
+JSON file, and receives its events, its questions and the results of calls through a channel.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from opwright.checker.behavior import process_state
-from opwright.checker.channel import connect
 from opwright.checker.job import Job
 from opwright.checker.kinds import Kind
+from opwright.checker.processes.channel import connect
+from opwright.checker.processes.remote_judge import Line, RemoteJudge
 from opwright.checker.recorder import Emit, Recorder
-from opwright.checker.remote_judge import Line, RemoteJudge
 from opwright.checker.subject import Subject
 from opwright.checker.verdict import Failure
 from opwright.errors import BridgeError, OpwrightError, SpecError

@@ -1,7 +1,7 @@
 """The process of a judge: it starts the processes of a job's cells, and never loads the native code that it judges.
 
-`checker.lane` starts it as `python -m opwright.checker.judge_process JOB`. It writes each event to standard output as
-one line.
+`checker.processes.lane` starts it as `python -m opwright.checker.processes.judge_process JOB`. It writes each event to
+standard output as one line.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opwright.checker.job import Job
-from opwright.checker.processes import run_job
+from opwright.checker.processes.run_job import run_job
 from opwright.checker.recorder import written
 from opwright.errors import LoadError
 

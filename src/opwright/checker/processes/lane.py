@@ -88,7 +88,7 @@ class _Judge:
                 self.cells.append(Cell.from_json(event["cell"]))
                 self._watcher.end(self.cells[-1])
 
-        completed = run([*python, "opwright.checker.judge_process", str(file)], on_line=follow, check=False)
+        completed = run([*python, "opwright.checker.processes.judge_process", str(file)], on_line=follow, check=False)
         if unopened:
             raise LoadError(unopened[0])
         return completed

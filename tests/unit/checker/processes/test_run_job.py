@@ -10,8 +10,8 @@ import pytest
 from opwright.checker.check import PRELOADED
 from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
-from opwright.checker.processes import _failure, _Progress, run_job
-from opwright.checker.verdicts import Verdicts
+from opwright.checker.processes.run_job import _failure, _Progress, run_job
+from opwright.checker.processes.verdicts import Verdicts
 from opwright.errors import LoadError
 from opwright.toolchain.fork_server import fork_server
 

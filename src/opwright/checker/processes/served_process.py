@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opwright.checker.channel import Channel, listen
 from opwright.checker.kinds import Kind
+from opwright.checker.processes.channel import Channel, listen
 from opwright.toolchain.run import Completed, run
 
 if TYPE_CHECKING:

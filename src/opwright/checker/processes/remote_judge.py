@@ -16,7 +16,7 @@ from opwright.checker.verdict import Failure
 from opwright.spec import derive
 
 if TYPE_CHECKING:
-    from opwright.checker.channel import Channel
+    from opwright.checker.processes.channel import Channel
     from opwright.spec import Op
 
 # Calls with more bytes are judged in this process: there is not enough memory for everything twice.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opwright.checker import worker
 from opwright.checker.kinds import Kind
+from opwright.checker.processes import worker
 from opwright.checker.verdict import Cell
 from opwright.errors import BridgeError, LoadError, OpwrightError, SpecError
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.checker.first_calls import check_first_calls
 from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
-from opwright.checker.served_process import ending, kind_of_ending
-from opwright.checker.verdicts import Verdicts
+from opwright.checker.processes.first_calls import check_first_calls
+from opwright.checker.processes.served_process import ending, kind_of_ending
+from opwright.checker.processes.verdicts import Verdicts
 from tests.interpreter import python
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.code import inputs_of
-from opwright.checker.channel import ForgedMessageError
 from opwright.checker.judge import LocalJudge
 from opwright.checker.kinds import Kind
-from opwright.checker.remote_judge import case_of
+from opwright.checker.processes.channel import ForgedMessageError
+from opwright.checker.processes.remote_judge import case_of
 from opwright.checker.subject import Subject
 from opwright.checker.verdict import Cell, Failure
 from opwright.spec import library_at

@@ -16,9 +16,9 @@ from opwright.checker.cases.case import Case, Family, Layout
 from opwright.checker.cases.code import call_code
 from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
-from opwright.checker.reproduction import complete, saved
+from opwright.checker.processes.reproduction import complete, saved
+from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.verdict import Cell, Failure
-from opwright.checker.verdicts import Verdicts
 from opwright.spec import library_at
 from tests.interpreter import python
 

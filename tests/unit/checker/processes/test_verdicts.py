@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from opwright.checker.cases.case import LARGE_BYTES, Case, Family
-from opwright.checker.channel import ForgedMessageError
 from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
-from opwright.checker.remote_judge import case_message, case_of
+from opwright.checker.processes.channel import ForgedMessageError
+from opwright.checker.processes.remote_judge import case_message, case_of
+from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.verdict import Cell, Failure
-from opwright.checker.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from pathlib import Path
