@@ -219,7 +219,8 @@ def _is_explained(first_call: Failure, cell: Cell) -> bool:
     """Whether the wrong result of a first call says nothing about threads: later calls of that sample are wrong too."""
     if first_call.kind is not Kind.RACE:
         return False
-    return any(fault.kind is Kind.LATE or fault.case == first_call.case for fault in cell.failures)
+    # The case of a first call is the sample's, and the caller's number.
+    return any(fault.kind is Kind.LATE or first_call.case.startswith(f"{fault.case},") for fault in cell.failures)
 
 
 def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Watcher, progress: _Progress) -> None:

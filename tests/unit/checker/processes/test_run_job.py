@@ -10,8 +10,9 @@ import pytest
 from opwright.checker.check import PRELOADED
 from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
-from opwright.checker.processes.run_job import _failure, _Progress, run_job
+from opwright.checker.processes.run_job import _failure, _is_explained, _Progress, run_job
 from opwright.checker.processes.verdicts import Verdicts
+from opwright.checker.verdict import Cell, Failure
 from opwright.errors import LoadError
 from opwright.toolchain.fork_server import fork_server
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from opwright.checker.verdict import Cell
     from opwright.spec import Library
     from tests.unit.conftest import Describe
 
@@ -299,6 +299,23 @@ if "RUNS_OPERATORS" in os.environ:
 """)
     with pytest.raises(LoadError, match="RuntimeError: PyTorch does not like it\nTraceback"):
         run_job(job(library, [("f", "trace")], tmp_path), "job", WORKER, Watched())
+
+
+@pytest.mark.parametrize(
+    ("kind", "case", "is_explained"),
+    [
+        (Kind.WRONG_RESULT, "sample 1", True),
+        (Kind.LATE, "sample 2", True),
+        (Kind.WRONG_RESULT, "sample 2", False),
+        (Kind.SPECIAL_VALUES, "sample 1, x with NaN", False),
+    ],
+)
+def test_a_wrong_first_call_of_a_sample_that_is_always_wrong_is_no_race(
+    kind: Kind, case: str, *, is_explained: bool
+) -> None:
+    cell = Cell("ns::f", "eager", "cpu", "failed", failures=(Failure(kind, case),))
+    assert _is_explained(Failure(Kind.RACE, "sample 1, of first caller 2"), cell) is is_explained
+    assert not _is_explained(Failure(Kind.EXIT, case), cell)
 
 
 def test_what_was_killed_from_outside_says_nothing_of_its_step() -> None:
