@@ -25,7 +25,7 @@ _KINDS = {
     Family.EMPTY: Kind.SIZE,
     Family.UNEQUAL: Kind.SIZE,
     Family.RANK: Kind.RANK,
-    Family.MAGNITUDE: Kind.PRECISION,
+    Family.MAGNITUDE: Kind.MAGNITUDE,
     Family.EDGE: Kind.EDGE_VALUES,
     Family.SPECIAL: Kind.SPECIAL_VALUES,
     Family.INTEGER: Kind.INTEGER_VALUES,
@@ -65,8 +65,9 @@ def _kind(case: Case, found: Difference) -> Kind:
         return Kind.RESULT_TYPE
     if case.family is Family.DTYPE and case.claimed:
         return Kind.WRONG_RESULT  # the kernel reads the dtype correctly, but computes wrongly with it
-    if case.family in (Family.DTYPE, Family.BAD_DTYPE) and found.relative < _ROUNDED:
-        return Kind.PRECISION  # bytes that are read as another dtype give numbers of another size
+    if case.family in (Family.DTYPE, Family.BAD_DTYPE, Family.MAGNITUDE) and found.relative < _ROUNDED:
+        # Bytes that are read as another dtype, and what overflows, give numbers of another size.
+        return Kind.PRECISION
     if found.sort == "tail" and case.family in (Family.SAMPLE, Family.SIZE, Family.UNEQUAL):
         return Kind.TAIL
     return _KINDS[case.family]

@@ -42,6 +42,7 @@ class Kind(enum.Enum):
     TAIL = "vector-tail"
     RANK = "wrong-at-a-rank"
     PRECISION = "lost-precision"
+    MAGNITUDE = "wrong-at-a-magnitude"
     EDGE_VALUES = "edge-values"
     SPECIAL_VALUES = "special-values"
     INTEGER_VALUES = "integer-values"
@@ -80,6 +81,15 @@ class Kind(enum.Enum):
         """The kind's title, cause and fix."""
         return _DIAGNOSES[self]
 
+
+# Faults of the numbers in a result, which elements that were never written may cause. Other kinds say that foreign
+# memory was read.
+OF_VALUES = frozenset(
+    {
+        *(Kind.WRONG_RESULT, Kind.SIZE, Kind.TAIL, Kind.RANK, Kind.OPTION),
+        *(Kind.PRECISION, Kind.MAGNITUDE, Kind.EDGE_VALUES, Kind.SPECIAL_VALUES, Kind.INTEGER_VALUES),
+    }
+)
 
 _DIAGNOSES = {
     Kind.BUILD: Diagnosis(
@@ -171,9 +181,14 @@ _DIAGNOSES = {
         'check it: opwright::check::rank(x, "x", 2), or take every dimension into account',
     ),
     Kind.PRECISION: Diagnosis(
-        "wrong at other magnitudes",
-        "an intermediate result overflows, underflows or cancels, or is kept in too few bits",
-        "compare the numbers that are shown; scale or shift before squares and exponentials, accumulate in double",
+        "the result lost precision",
+        "terms cancel, or an intermediate result is kept in too few bits",
+        "compare the numbers that are shown; subtract before numbers become large, accumulate in double",
+    ),
+    Kind.MAGNITUDE: Diagnosis(
+        "wrong at a magnitude",
+        "an intermediate result overflows or underflows, or a constant (a limit, an epsilon) fits some magnitudes only",
+        "compare the numbers that are shown; scale or shift before squares and exponentials",
     ),
     Kind.EDGE_VALUES: Diagnosis(
         "wrong at zeros, ties, signs or ordered numbers",

@@ -47,7 +47,7 @@ def case(family: Family, *shape: int, claimed: bool = False) -> Case:
         (Family.EMPTY, Kind.SIZE),
         (Family.UNEQUAL, Kind.SIZE),
         (Family.RANK, Kind.RANK),
-        (Family.MAGNITUDE, Kind.PRECISION),
+        (Family.MAGNITUDE, Kind.MAGNITUDE),
         (Family.EDGE, Kind.EDGE_VALUES),
         (Family.INTEGER, Kind.INTEGER_VALUES),
         (Family.OPTION, Kind.OPTION),
@@ -66,6 +66,13 @@ def test_a_wrong_result_means_what_the_case_varies(scaled: Subject, family: Fami
     assert failure.got == "float32 (40,), at [0]: 3.0; 40 of 40 elements differ, the largest difference is 1"
     assert failure.expected == "at [0]: 2.0"
     assert failure.repro.endswith(".scaled(x)")
+
+
+@pytest.mark.parametrize("family", [Family.MAGNITUDE, Family.DTYPE, Family.BAD_DTYPE])
+def test_a_small_relative_error_is_lost_precision(scaled: Subject, family: Family) -> None:
+    failure = scaled.judge(case(family, 40), [2.1 * torch.ones(40)])
+    assert failure is not None
+    assert failure.kind is Kind.PRECISION
 
 
 def test_a_right_result_is_no_failure(scaled: Subject) -> None:

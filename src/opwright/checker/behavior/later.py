@@ -66,7 +66,7 @@ def _check_same_memory(subject: Subject, recorder: Recorder, case: Case, code: s
     arguments = case.fresh()
     choose = generator(subject.options.seed, case.name)
     for number in range(_SAME_MEMORY):
-        named = f"{case.name} in the same memory, call {number}"
+        named = f"{case.name} with other numbers ({number})"
         before = Case(named, case.family, pytree.tree_map_only(Tensor, Tensor.clone, arguments))
         if subject.is_outside(before):
             return
@@ -76,16 +76,24 @@ def _check_same_memory(subject: Subject, recorder: Recorder, case: Case, code: s
             return
         wanted = subject.expected(before)
         fault = None if wanted.refusal else subject.judge(before, results)
-        subject.forget(before)
-        if fault is not None:
-            if number == 0:
-                return  # the call is wrong in itself, which other steps report
+        if fault is not None and number > 0:  # other steps report a sample that is wrong in itself
             got = f"the call number {number + 1}: {fault.got}"
             loop = f"# again and again, each time with another number in the same memory:\n{code}"
-            recorder.fail(Failure(Kind.STATE, case.name, loop, got, fault.expected))
+            recorder.fail(_alone(subject, before) or Failure(Kind.STATE, case.name, loop, got, fault.expected))
+        subject.forget(before)
+        if fault is not None:
             return
         _change_one_number(arguments, choose)
     recorder.ok()
+
+
+def _alone(subject: Subject, case: Case) -> Failure | None:
+    """The fault of one call in fresh memory: then it is not the calls before that matter."""
+    try:
+        results = subject.call(case.fresh())
+    except Exception:
+        return None
+    return subject.judge(case, results)
 
 
 def _change_one_number(arguments: dict[str, Any], choose: torch.Generator) -> None:
@@ -105,8 +113,12 @@ def _check_many_calls(subject: Subject, recorder: Recorder, case: Case, code: st
     calls = [case.fresh() for _ in range(2)]
     for _ in range(4):
         _change_one_number(calls[1], choose)
-    cases = [Case(f"{case.name}, of many calls {at}", case.family, given) for at, given in enumerate(calls)]
+    names = (f"{case.name}, called often", f"{case.name} with other numbers, called often")
+    cases = [Case(name, case.family, given) for name, given in zip(names, calls, strict=True)]
     if any(subject.is_outside(one) or subject.expected(one).refusal for one in cases):
+        return
+    if wrong := list(filter(None, (_alone(subject, one) for one in cases))):
+        recorder.fail(wrong[0])
         return
     most, seconds = (_QUICK_MANY_CALLS, _QUICK_MANY_S) if subject.options.quick else (_MANY_CALLS, _MANY_S)
     started = time.process_time()

@@ -17,7 +17,7 @@ from opwright.checker.behavior.shrink import smallest
 from opwright.checker.behavior.size_pattern import SizePattern
 from opwright.checker.behavior.thread_count import threads
 from opwright.checker.cases.case import Case, Family, is_far
-from opwright.checker.kinds import Kind
+from opwright.checker.kinds import OF_VALUES, Kind
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
 from opwright.spec.difference import described, first_line
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
-# Faults that may come from elements that were never written. Other kinds read foreign memory, poisoned or not.
-_OF_THE_RESULT = (
-    *(Kind.WRONG_RESULT, Kind.SIZE, Kind.TAIL, Kind.RANK, Kind.OPTION),
-    *(Kind.PRECISION, Kind.EDGE_VALUES, Kind.SPECIAL_VALUES, Kind.INTEGER_VALUES),
-)
 # The content of poisoned memory.
 _POISON = "NaN or the largest integer, which fresh memory was filled with"
 # What varies where numbers lie in memory.
@@ -64,7 +59,7 @@ def check_results(subject: Subject, recorder: Recorder, cases: Iterable[Case]) -
 
 def _smallest(subject: Subject, recorder: Recorder, case: Case, fault: Failure) -> Failure:
     """`fault` as the smallest case shows it that was found."""
-    if fault.kind not in _OF_THE_RESULT or not recorder.begin(f"{case.name}: made smaller", fault.repro, fault.kind):
+    if fault.kind not in OF_VALUES or not recorder.begin(f"{case.name}: made smaller", fault.repro, fault.kind):
         return fault
     faults = {case.name: fault}
 
@@ -129,7 +124,7 @@ def _refined(subject: Subject, case: Case, results: list[Any], fault: Failure) -
     time.sleep(_LATER_S)
     if subject.judge(case, results) is None:
         return Failure(Kind.LATE, case.name, code, f"when the call returns: {fault.got}", fault.expected)
-    if fault.kind in _OF_THE_RESULT and _is_poison(subject, case, results):
+    if fault.kind in OF_VALUES and _is_poison(subject, case, results):
         return Failure(Kind.UNINITIALISED, case.name, code, f"{fault.got}: {_POISON}", fault.expected)
     return replace(fault, **_further(subject, case, results, fault))
 

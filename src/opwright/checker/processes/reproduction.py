@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 from opwright.builder.cache import Cache
 from opwright.checker.cases.case import copied
 from opwright.checker.cases.code import loaded_names
-from opwright.checker.kinds import Kind
+from opwright.checker.kinds import OF_VALUES, Kind
 from opwright.checker.processes.channel import ForgedMessageError
 from opwright.checker.processes.served_process import served_process
 
@@ -32,19 +32,7 @@ _LOADED = re.compile(r"torch\.load\('(inputs of [^\n]*)'\)$", re.MULTILINE)
 _MOST_FILES = 500
 _LONGEST_S = 120.0
 # Kinds of faults that a plain call of the operator shows in what it returns.
-_OF_THE_RESULT = {
-    *(
-        Kind.WRONG_RESULT,
-        Kind.WRONG_DTYPE,
-        Kind.RESULT_TYPE,
-        Kind.STRIDES,
-        Kind.OFFSET,
-        Kind.SIZE,
-        Kind.TAIL,
-        Kind.RANK,
-    ),
-    *(Kind.PRECISION, Kind.EDGE_VALUES, Kind.SPECIAL_VALUES, Kind.INTEGER_VALUES, Kind.OPTION, Kind.SHARED),
-}
+_OF_THE_RESULT = OF_VALUES | {Kind.WRONG_DTYPE, Kind.RESULT_TYPE, Kind.STRIDES, Kind.OFFSET, Kind.SHARED}
 # Errors of the lines themselves, and not of what they call.
 _ABOUT_THE_LINES = (
     *("NameError", "SyntaxError", "IndentationError", "ImportError", "ModuleNotFoundError"),

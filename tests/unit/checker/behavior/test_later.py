@@ -128,6 +128,18 @@ def test_an_operator_that_stops_computing_after_many_calls_is_found(
     assert failure.repro.startswith("# again and again:\nimport ")
 
 
+def test_a_call_that_other_numbers_make_wrong_is_no_state(make_subject: MakeSubject, failures: RunChecks) -> None:
+    largest: list[float] = []
+
+    def wrong_at_larger_numbers(x: Tensor, index: Tensor) -> Tensor:
+        largest[:] = largest or [float(x.abs().max())]
+        return right(x, index) * (float(x.abs().max()) <= 1.2 * largest[0])
+
+    found = faults(make_subject, failures, wrong_at_larger_numbers)
+    assert [failure.kind for failure in found] == [Kind.WRONG_RESULT]
+    assert found[0].case.startswith("sample 1 with other numbers")
+
+
 def test_a_call_that_is_wrong_in_itself_is_left_to_other_steps(make_subject: MakeSubject, failures: RunChecks) -> None:
     found = faults(make_subject, failures, lambda x, index: right(x, index) + (float(x[0]) > -1e9))
     assert all(not failure.got.startswith("the call number") for failure in found)
@@ -153,5 +165,5 @@ def test_an_operator_that_raises_after_many_calls_is_found(make_subject: MakeSub
 
     (failure,) = faults(make_subject, failures, raises_later)
     assert failure.kind is Kind.STATE
-    assert failure.got == "after 486 calls: ValueError: used up"
+    assert failure.got == "after 484 calls: ValueError: used up"
     assert failure.expected == "a result, as from the calls before"

@@ -76,7 +76,7 @@ def test_a_right_kernel_has_no_fault_in_samples_variations_and_pairs(subject: An
         ("return x * 2 if x.stride(0) == 1 else x * 3", Kind.STRIDES, "sample 1, x every second element"),
         ("return x * 2 if x.storage_offset() == 0 else x * 3", Kind.OFFSET, "sample 1, x with a storage offset"),
         ("return x * 2 if x.dim() < 4 else x * 3", Kind.RANK, "sample 1, all tensors with 4 dimensions"),
-        ("return (x * 1e30) * 2e-30", Kind.PRECISION, "sample 1, x times 1e+10"),
+        ("return (x * 1e30) * 2e-30", Kind.MAGNITUDE, "sample 1, x times 1e+10"),
         ("return x * 2 if x[0] else x * 2 + 1", Kind.EDGE_VALUES, "sample 1, x zero"),
         ("return torch.nan_to_num(x) * 2", Kind.SPECIAL_VALUES, "sample 1, x with NaN"),
         ("return x * 2 if x.shape[0] < 64 else x * 3", Kind.SIZE, "sample 1, size 40 as 64"),
@@ -85,14 +85,14 @@ def test_a_right_kernel_has_no_fault_in_samples_variations_and_pairs(subject: An
     ],
 )
 def test_a_fault_is_named_by_the_variation_that_shows_it(subject: Any, kernel: str, kind: Kind, case: str) -> None:
-    if kind is Kind.PRECISION:
+    if kind is Kind.MAGNITUDE:
         kernel = f"if x.dtype != torch.float32: raise ValueError\n    {kernel}"
     one = subject("return x * 2", kernel)
     # All contents, of which a quick check tries some at random.
     object.__setattr__(one.options, "quick", False)
     found = kinds(cell(one).failures)
     assert kind in found
-    assert found[kind] == case or kind is Kind.PRECISION
+    assert found[kind] == case or kind is Kind.MAGNITUDE
 
 
 def test_wrong_integers_and_options_are_named(subject: Any) -> None:
