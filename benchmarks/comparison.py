@@ -3,21 +3,20 @@
     python benchmarks/comparison.py [--dtype float32] [--operator NAME] [--inductor] [--jobs 2] [--json FILE [--resume]]
 
 The operators are those of `op_db` in torch.testing that support the dtype on the CPU, each with its first samples.
-The oracle is the operator in float64. A call is left out if a second one with the same arguments, in which PyTorch
-fills new memory with NaN, returns other bits: its results are random or uninitialised.
+The oracle is the operator in float64. A call is left out if repeating it with the same arguments, while PyTorch fills
+new memory with NaN, returns different bits: its results are random or uninitialised.
 
-Counted are, by the comparison of opwright and by the rule that it had before (`old_rule`):
+The script counts, for opwright's comparison and for its previous rule (`old_rule`):
 
-- rounded: the results of PyTorch's kernels that are accepted, where only the oracle is known, rounded to the dtype;
+- rounded: the accepted results of PyTorch's kernels, where only the oracle is known, rounded to the dtype;
 - kernels: the same, where the kernel's own error is known too;
-- inductor (with --inductor): the results of torch.compile that are accepted, with the kernel as the reference. Counted
-  apart are operators for which Inductor generates no kernel, because it calls PyTorch's, or which it cannot compile;
+- inductor (with --inductor): the accepted results of torch.compile, with the kernel as the reference. Operators for
+  which Inductor generates no kernel, because it calls PyTorch's, or which it cannot compile, are counted separately;
 - changed: the elements of a result that are noticed after a relative change of 1e-3 (float32 only);
-- zeroed: the elements that are noticed after they became zero.
+- zeroed: the elements that are noticed after they are set to zero.
 
-Changed and zeroed are up to 8 random normal numbers of each result. Each operator is measured in a process of its own,
-so that a crash costs one operator. Inductor takes seconds for each, an hour in all; --resume goes on where a run that
-was interrupted stopped.
+Up to 8 random normal numbers of each result are changed and zeroed. Each operator is measured in its own process, so
+that a crash costs one operator. Inductor takes seconds for each, an hour in all; --resume continues an interrupted run.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ OPERATORS: list[Any] = database.op_db
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 KINDS = ("rounded", "kernels", "inductor", "changed", "zeroed")
 SAMPLES = 3
-# Of these first samples, the first that can be compared.
-LOOKED_AT = 12
+# The first samples, of which the first comparable ones are used.
+CANDIDATES = 12
 REPETITIONS = 3
 ELEMENTS = 8
 CHANGE = 1e-3
@@ -62,7 +61,7 @@ SECONDS = 600
 # Inductor's outcomes.
 COMPILED, NO_KERNEL, NOT_COMPILED = "compiled", "no kernel generated", "not compiled"
 
-# The old rule: relative and absolute tolerance, and the factor of the reference's largest error.
+# The previous rule: relative and absolute tolerances, and the factor on the reference's largest error.
 OLD = {
     torch.float16: (1e-3, 1e-5),
     torch.bfloat16: (1.6e-2, 1e-5),
@@ -76,12 +75,12 @@ OLD_FACTOR = 8.0
 
 @dataclass
 class Count:
-    """How many of some results were accepted, or of some faults noticed.
+    """How many results were accepted, or faults noticed.
 
     Attributes:
-        total: the number of all.
-        new: the number by the comparison of opwright.
-        old: the number by the rule before it.
+        total: the number of results or faults.
+        new: the number that opwright's comparison accepts or notices.
+        old: the number that the previous rule accepts or notices.
     """
 
     total: int = 0
@@ -95,14 +94,14 @@ class Count:
 
 @dataclass
 class Measured:
-    """What was found about an operator.
+    """What was measured for an operator.
 
     Attributes:
         operator: its name.
         dtype: the dtype of its arguments.
         left_out: why it was not measured; empty if it was.
-        inductor: what Inductor did; empty if it was not asked.
-        counts: by kind of result or fault.
+        inductor: what Inductor did; empty if it was not used.
+        counts: the counts, by kind of result or fault.
         exceptions: a line for each result that was not accepted.
     """
 
@@ -136,11 +135,11 @@ class Call:
         return pytree.tree_map_only(Tensor, torch.clone, self.arguments)
 
     def results(self, change: Callable[[Any], Any] = lambda value: value) -> list[Any]:
-        """The flat results of PyTorch's kernel for changed arguments."""
+        """The flat results of PyTorch's kernel for arguments that `change` has transformed."""
         return called(self.op, pytree.tree_map(change, self.fresh()))
 
     def expected(self) -> list[Goal]:
-        """What PyTorch's kernel and the oracle return: one goal for each tensor result that can be compared."""
+        """What PyTorch's kernel and the oracle return: one goal for each comparable tensor result."""
         own, precise = self.results(), self.results(in_float64)
         if len(own) != len(precise):
             return []
@@ -154,24 +153,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dtype", choices=DTYPES, action="append", help="only this dtype; by default both")
     parser.add_argument("--operator", metavar="NAME", action="append", help="only this operator; repeat for several")
-    parser.add_argument("--inductor", action="store_true", help="compile each operator with Inductor, too")
-    parser.add_argument("--jobs", type=int, default=2, help="processes at once")
+    parser.add_argument("--inductor", action="store_true", help="also compile each operator with Inductor")
+    parser.add_argument("--jobs", type=int, default=2, help="number of parallel processes")
     parser.add_argument("--json", metavar="FILE", help="write everything as JSON, after each operator")
-    parser.add_argument("--resume", action="store_true", help="keep the operators that are in the JSON file already")
+    parser.add_argument("--resume", action="store_true", help="skip the operators that are already in the JSON file")
     arguments = parser.parse_args()
     names = {op.name for op in OPERATORS}
     if unknown := set(arguments.operator or ()) - names:
         sys.exit(f"unknown operator {', '.join(sorted(unknown))}: expected names of torch.testing's op_db")
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    # The database seeds its random operators. Without that, their second call differs.
+    # The database seeds its random operators. Without the seed, their second call differs.
     vars(database)["wrapper_set_seed"] = lambda op, *args, **kwargs: op(*args, **kwargs)
     if arguments.inductor:
         warm_up_inductor()
     everything: list[Measured] = []
     if arguments.resume:
         if not arguments.json:
-            sys.exit("--resume reads the file of an earlier run: expected --json FILE, too")
+            sys.exit("--resume reads the file of an earlier run: expected --json FILE as well")
         everything = [restored(record) for record in json.loads(Path(arguments.json).read_text())]
     for dtype in arguments.dtype or DTYPES:
         numbers = [
@@ -194,7 +193,7 @@ def main() -> None:
 
 
 def restored(record: dict[str, Any]) -> Measured:
-    """What was written for one operator."""
+    """The measurement that was written for one operator."""
     counts = {kind: Count(**count) for kind, count in record["counts"].items()}
     return Measured(**{**record, "counts": counts})
 
@@ -248,7 +247,7 @@ def measured(op: Any, dtype: str, *, inductor: bool) -> Measured:
         repeatable = are_repeatable(calls)
         kept = [entry for entry, again in zip(enumerate(calls), repeatable, strict=True) if again]
         goals = [(number, call, some) for number, call in kept if (some := call.expected())][:SAMPLES]
-    except Exception as error:  # noqa: BLE001  the database has entries that do not run everywhere, and says how
+    except Exception as error:  # noqa: BLE001  some entries of the database do not run everywhere; the error says why
         found.left_out = first_line(error)
         return found
     if not goals:
@@ -273,12 +272,12 @@ def name_of(op: Any) -> str:
 
 def first_calls(op: Any, dtype: torch.dtype) -> list[Call]:
     """The first samples of an operator."""
-    samples = itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=False), LOOKED_AT)
+    samples = itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=False), CANDIDATES)
     return [Call(op, (sample.input, sample.args, sample.kwargs)) for sample in samples]
 
 
 def are_repeatable(calls: Sequence[Call]) -> list[bool]:
-    """Whether each call returns the same bits again, also with NaN in memory that it leaves uninitialised."""
+    """Whether each call returns the same bits again, even with NaN in memory that it leaves uninitialised."""
     first = [call.results() for call in calls]
     repeatable = [True] * len(calls)
     torch.use_deterministic_algorithms(mode=True, warn_only=True)  # fills new memory
@@ -355,7 +354,7 @@ def judge_faults(found: Measured, goal: Goal, dtype: torch.dtype, chosen: random
 
 
 def old_rule(result: Tensor, goal: Goal) -> bool:
-    """Whether the rule before accepts: the largest error of the reference was allowed at every element."""
+    """Whether the previous rule accepts: it allowed the reference's largest error at every element."""
     if result.shape != goal.own.shape or result.dtype != goal.own.dtype:
         return False
     if result.dtype not in OLD:
@@ -370,9 +369,9 @@ def old_rule(result: Tensor, goal: Goal) -> bool:
 
 
 def warm_up_inductor() -> None:
-    """Import and initialise what all processes need of Inductor, before they fork."""
+    """Import and initialise what all processes need from Inductor, before they fork."""
     inductor_config.compile_threads = 1
-    inductor_config.fx_graph_cache = False  # a cached graph does not say how many kernels it has
+    inductor_config.fx_graph_cache = False  # a cached graph does not report its number of kernels
     torch.compile(torch.sin)(torch.ones(8))
 
 
@@ -411,7 +410,7 @@ def show(found: Sequence[Measured], dtype: str) -> None:
             total, new, old = (sum(getattr(count, name) for count in counts) for name in ("total", "new", "old"))
             if total:
                 operators = sum(count.total > 0 for count in counts)
-                shares = f"opwright {new / total:8.3%}, before {old / total:8.3%}"
+                shares = f"opwright {new / total:8.3%}, previous rule {old / total:8.3%}"
                 print(f"{kind:10} {shares} of {total} ({operators} operators{', ' + outcome if outcome else ''})")
     for one in used:
         for text in one.exceptions:

@@ -1,11 +1,11 @@
-"""Counts the false alarms of `opwright check` on right libraries, with many seeds.
+"""Counts the false alarms of `opwright check` on correct libraries, with many seeds.
 
     python benchmarks/false_alarms.py [--library NAME] [--runs 20] [--seed 0] [--busy N] [--full] [--json FILE]
 
-The libraries are those of ops/, the right ones of tests/packages, the repaired twins of tests/packages/traps, and what
-`opwright new` makes. Each is checked with as many seeds as there are runs, with `--quick` unless `--full` is given. A
-false alarm is a run that does not pass; it is printed with its seed, which repeats it. `--busy N` runs N processes
-beside the checks that do nothing but compute, as on a busy machine.
+The libraries are those of ops/, the correct ones of tests/packages, the repaired twins of tests/packages/traps, and the
+one that `opwright new` creates. Each run checks a library with another seed, with `--quick` unless `--full` is given. A
+false alarm is a run that does not pass; it is printed with its seed, which reproduces it. `--busy N` runs N
+compute-bound processes beside the checks, as on a busy machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ROOT / "tests" / "packages"
-RIGHT = ("above", "blended", "every_runtime", "gradients", "timed")
+CORRECT = ("above", "blended", "every_runtime", "gradients", "timed")
 COMPUTES = "while True: sum(range(10**6))"
 
 
@@ -36,11 +36,9 @@ def main() -> None:
     """Check each library with each seed, and print what did not pass."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", metavar="NAME", action="append", help="only this library; repeat for several")
-    parser.add_argument("--runs", metavar="N", type=int, default=20, help="how many seeds")
+    parser.add_argument("--runs", metavar="N", type=int, default=20, help="number of seeds")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="the first seed")
-    parser.add_argument(
-        "--busy", metavar="N", type=int, default=0, help="how many busy processes run beside the checks"
-    )
+    parser.add_argument("--busy", metavar="N", type=int, default=0, help="number of busy processes beside the checks")
     parser.add_argument("--full", action="store_true", help="every runtime, and the whole search")
     parser.add_argument("--json", metavar="FILE", help="write every false alarm as JSON")
     arguments = parser.parse_args()
@@ -64,25 +62,25 @@ def main() -> None:
                 print(f"  seed {alarm['seed']}: {alarm['faults']}", flush=True)
             alarms += [{"library": name, **alarm} for alarm in found]
             runs += arguments.runs
-    print(f"{len(alarms)} false alarms in {runs} runs, {arguments.busy} busy processes beside them")
+    print(f"{len(alarms)} false alarms in {runs} runs, {arguments.busy} busy processes beside the checks")
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(alarms, indent=2) + "\n", encoding="utf-8")
 
 
 def libraries(work: Path) -> dict[str, Path]:
-    """The folders of the right libraries, by name; what `opwright new` makes is written to `work`."""
+    """The folders of the correct libraries, by name; `opwright new` creates one in `work`."""
     new = work / "new"
     subprocess.run([sys.executable, "-m", "opwright", "new", str(new)], check=True, stdout=subprocess.DEVNULL)
     return {
         **{folder.parent.name: folder.parent for folder in sorted((ROOT / "ops").glob("*/op.py"))},
         "new": new,
-        **{name: PACKAGES / name for name in RIGHT},
+        **{name: PACKAGES / name for name in CORRECT},
         **{f"traps/{path.parent.name}": path.parent for path in sorted((PACKAGES / "traps").glob("*/op.py"))},
     }
 
 
 def checked(folder: Path, seed: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """The false alarm of one run, if there is one."""
+    """The false alarm of one run, as a list; empty if the run passes."""
     report = opwright.check(folder, quick=not arguments.full, seed=seed)
     if report.passed:
         return []
@@ -96,7 +94,7 @@ def checked(folder: Path, seed: int, arguments: argparse.Namespace) -> list[dict
 
 @contextlib.contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Run `count` processes that do nothing but compute."""
+    """Run `count` compute-bound processes."""
     processes = [subprocess.Popen([sys.executable, "-c", COMPUTES]) for _ in range(count)]
     try:
         yield
