@@ -66,7 +66,7 @@ def bench(
     """Time the operators of a library next to their references (eager and compiled) and their floors.
 
     An implementation with wrong results or gradients is not timed. The rows of a cell are timed in turn in each round,
-    each call with contents of its own; some timed calls, chosen at random, are verified too.
+    and each call has different contents; some timed calls, chosen at random, are verified too.
 
     Args:
         library: the folder of an op.py, the file, or the library that it describes.

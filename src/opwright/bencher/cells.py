@@ -58,7 +58,7 @@ def cells_at(
     for direction in directions:
         for name in implementations:
             verified.refusal(name, direction)
-    # From now on, the subject's contents change.
+    # From here on, the contents of the subject change.
     timer = _CellTimer(verified, draws, rule, watcher.round)
     for direction in directions:
         watcher.begin(f"{subject.op.name}, {subject.label}: {direction}")
@@ -112,7 +112,7 @@ class _CellTimer:
         )
 
     def _timed(self, direction: Direction, names: list[RowName]) -> tuple[str, dict[RowName, Row]]:
-        """The description of the floor, and the rows that were timed, with it."""
+        """The description of the floor, and the timed rows, including the floor's."""
         contents = self._contents
         calls: dict[RowName, Turns] = {}
         for name in names:

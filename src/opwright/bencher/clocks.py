@@ -11,7 +11,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Taken before a library is opened: what its Python code replaces later does not change the times.
+# Bound before a library is opened: if its Python code replaces these functions, the times do not change.
 _wall_ns = time.perf_counter_ns
 _processor_ns = time.process_time_ns
 _Event = torch.cuda.Event
@@ -23,8 +23,8 @@ class Elapsed:
     """The duration of some calls.
 
     Attributes:
-        wall: the time from the first call to the return of the last, in seconds; on a GPU, the time of its work.
-        processor: the processor time of all threads of the process meanwhile, in seconds.
+        wall: the time from the first call to the return of the last, in seconds; on a GPU, the duration of its work.
+        processor: the processor time of all threads of the process during that time, in seconds.
     """
 
     wall: float
@@ -79,5 +79,5 @@ def clock_of(device: str) -> Clock:
 
 
 def seconds_now() -> float:
-    """The monotonic clock, in seconds, for how long something takes altogether."""
+    """The monotonic clock, in seconds, for total durations."""
     return _wall_ns() / 1e9

@@ -20,40 +20,40 @@ if TYPE_CHECKING:
     from opwright.bencher.draws import Draws
     from opwright.bencher.subject import Subject
 
-# The sets together fit into a cache near the core, where the arguments of repeated calls of this size would be. On a
-# GPU they fit into its last cache.
+# All sets together fit into a cache near the core, where the arguments of repeated calls of this size would be. On a
+# GPU they fit into its last-level cache.
 _POOL_BYTES = {"cpu": 2**21, "cuda": 2**25}
 _MOST_SETS = 32
 # The fewest sets of arguments, so that a block has more than one short call; two if a set takes much memory.
 _FEWEST_SETS = 4
 _LARGE_BYTES = 2**24
-# The elements that are moved at once, so that large tensors need no copy.
+# The number of elements that are moved at once, so that large tensors need no full copy.
 _AT_ONCE = 2**20
-# The part of the time that new draws may take, where contents cannot be made from the ones that are there.
-_DRAWING = 0.1
+# The fraction of the time that new draws may take, if new contents cannot be made from the existing ones.
+_DRAWING_SHARE = 0.1
 # An integer dtype for each size of an element.
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-# Fewer elements may be a matrix that has to have an inverse, or a list of options.
-_FEWEST_MOVED = 64
+# A smaller tensor may be a matrix that must be invertible, or a list of options.
+_FEWEST_ROTATED = 64
 
-# From the system's entropy: a kernel cannot know the contents of its next call.
+# From the system's entropy: a kernel cannot predict the contents of its next call.
 _entropy = random.SystemRandom()
 
 
 class Contents:
-    """Sets of arguments of one size, in memory of their own.
+    """Sets of arguments of one size, each in its own memory.
 
-    `renew` gives each set the contents of another one; then it exchanges some elements, where they are independent
-    random numbers, or now and then draws a set anew with a seed that was not used before.
+    `renew` gives each set the contents of another one. Then it exchanges some elements, if they are independent random
+    numbers, or now and then redraws a set with a seed that was not used before.
 
     Args:
-        subject: the first set: the subject itself, with the arguments that it was verified with.
+        subject: the first set: the subject itself, with the arguments with which it was verified.
         draws: draws the other sets.
 
     Attributes:
         subjects: the sets.
         fixed: why the contents cannot change; empty if they can.
-        is_large: whether a set takes so much memory that there are two.
+        is_large: whether a set takes so much memory that there are only two.
     """
 
     def __init__(self, subject: Subject, draws: Draws) -> None:
@@ -73,7 +73,7 @@ class Contents:
             map(_same, *(storages(one.arguments) for one in (subject, others[0])))
         )
         if self._is_constant:
-            self.fixed = _exchange_constants(subject, others)
+            self.fixed = _rotate_constants(subject, others)
         if self.fixed:
             others = [subject.twin(subject.fresh()) for _ in others]
         self.subjects = [subject, *others]
@@ -95,7 +95,7 @@ class Contents:
             self._draw_one()
 
     def restore(self) -> None:
-        """Draw all sets anew if a call wrote to one: `renew` only moves elements from set to set."""
+        """Redraw all sets if a call wrote to one: `renew` only moves elements from set to set."""
         if self.fixed or self._sums() == self._intact:
             return
         for subject in self.subjects:
@@ -103,7 +103,7 @@ class Contents:
             for grad in subject.gradients.incoming:
                 grad.normal_()
         if self._is_constant:
-            _exchange_constants(self.subjects[0], self.subjects[1:])
+            _rotate_constants(self.subjects[0], self.subjects[1:])
         self._intact = self._sums()
 
     def _fill(self, subject: Subject) -> None:
@@ -114,16 +114,16 @@ class Contents:
                 storage.copy_(new)
 
     def _sums(self) -> list[int]:
-        """The sum of all elements of each slot, as integers of their size."""
+        """The sum of all elements of each slot, read as integers of the same size."""
         return [
             sum(int(flat.view(_INTEGERS[min(8, flat.itemsize)]).sum()) % 2**64 for flat in slot) % 2**64
             for slot in self._slots
         ]
 
     def _draw_one(self) -> None:
-        """Draw one set anew, unless drawing already took its part of the time."""
+        """Redraw one set, unless drawing has already used up its fraction of the time."""
         started = seconds_now()
-        if self._drawing_s > _DRAWING * (started - self._started):
+        if self._drawing_s > _DRAWING_SHARE * (started - self._started):
             return
         self.restore()
         self._fill(_entropy.choice(self.subjects))
@@ -137,7 +137,7 @@ def storages_of(subject: Subject) -> list[Tensor]:
 
 
 def _layout(arguments: dict[str, Any]) -> list[Any]:
-    """What two calls have to share so that one can get the contents of the other."""
+    """What two calls must have in common so that one can receive the contents of the other."""
     addresses = list(dict.fromkeys(map(address, derive.tensors(arguments))))
 
     def described(leaf: Any) -> Any:
@@ -151,15 +151,16 @@ def _layout(arguments: dict[str, Any]) -> list[Any]:
     return [str(structure), *map(described, leaves)]
 
 
-def _exchange_constants(subject: Subject, others: Sequence[Subject]) -> str:
-    """Give constants, such as a photograph, other contents in each set: their own elements at other places.
+def _rotate_constants(subject: Subject, others: Sequence[Subject]) -> str:
+    """Give constants, such as a photograph, different contents in each set by rotating their elements.
 
-    Gives the reason if that is not possible. Small tensors, such as a matrix, and integers, which may be indices, stay.
+    Returns the reason if that is not possible. Small tensors, such as a matrix, and integers, which may be indices,
+    keep their contents.
     """
     moved = False
     for one in others:
         for storage in storages(one.arguments):
-            if storage.numel() >= _FEWEST_MOVED and (storage.is_floating_point() or storage.dtype == torch.uint8):
+            if storage.numel() >= _FEWEST_ROTATED and (storage.is_floating_point() or storage.dtype == torch.uint8):
                 storage.copy_(storage.roll(_entropy.randrange(1, storage.numel())))
                 moved = True
     if not moved:

@@ -1,4 +1,4 @@
-"""Draws the arguments of one size with several seeds, and finds out whether their elements may be exchanged."""
+"""Draws the arguments of one size with several seeds, and determines whether their elements may be exchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ELEMENTWISE = re.compile(
     "abs|add_?|bfloat16|clamp_?|clone|contiguous|detach|div_?|double|exp_?|float|half|long|mul_?|neg|pow|sigmoid|sqrt|"
     "sub_?|tanh|to|__r?(add|mul|sub)__|__(truediv|neg|pow)__"
 )
-# Functions that read no element; a tensor that they return is a view.
+# Functions that read no elements; if they return a tensor, it is a view.
 _READS_NOTHING = re.compile(
     "__get__|__getitem__|__len__|dim|expand|flatten|is_complex|is_floating_point|narrow|ndimension|numel|permute|"
     "reshape|select|size|squeeze|stride|t|transpose|unsqueeze|view"
@@ -50,7 +50,7 @@ class Draws:
     Args:
         op: the operator.
         number: the number of the size among the operator's sizes, from 0.
-        make: gives the `Make` with a seed.
+        make: returns the `Make` for a seed.
     """
 
     def __init__(self, op: Op, number: int, make: Callable[[int], Make]) -> None:
@@ -67,17 +67,17 @@ class Draws:
 
 
 class _Origins(TorchFunctionMode):
-    """Follows random numbers from where they are drawn to the arguments.
+    """Tracks random numbers from where they are drawn to the arguments.
 
-    Elements of a tensor may be exchanged for those of another draw if each was drawn by itself, and nothing else was
-    computed from them: not the indices that sort them, nor their sum.
+    Elements of a tensor may be exchanged for those of another draw if each was drawn independently, and nothing else
+    was computed from them, such as the indices that sort them, or their sum.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._origins: dict[int, int] = {}
-        # A freed tensor's address may be given to the next one.
-        self._kept: list[Tensor] = []
+        # Keeps tensors alive: the address of a freed one may be reused.
+        self._alive: list[Tensor] = []
         self._was_read = False
 
     def __torch_function__(
@@ -88,13 +88,13 @@ class _Origins(TorchFunctionMode):
         given = derive.tensors((args, kwargs))
         known = [self._origins[address(tensor)] for tensor in given if address(tensor) in self._origins]
         if name in _RANDOM:
-            self._follow(result, len(self._kept))
+            self._track(result, len(self._alive))
         elif known and _ELEMENTWISE.fullmatch(name) and len(given) == 1:
-            self._follow(result, known[0])
+            self._track(result, known[0])
         elif known and (not _READS_NOTHING.fullmatch(name) or len(given) > 1):
             self._was_read = True
         elif known and isinstance(result, Tensor) and address(result) not in self._origins:
-            self._follow(result, known[0])  # a reshape that copied
+            self._track(result, known[0])  # a reshape that copied
         return result
 
     def independent(self, arguments: dict[str, Any]) -> frozenset[int]:
@@ -105,6 +105,6 @@ class _Origins(TorchFunctionMode):
             return frozenset()
         return frozenset(used & self._origins.keys())
 
-    def _follow(self, tensor: Tensor, origin: int) -> None:
+    def _track(self, tensor: Tensor, origin: int) -> None:
         self._origins[address(tensor)] = origin
-        self._kept.append(tensor)
+        self._alive.append(tensor)

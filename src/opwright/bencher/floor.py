@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opwright.bencher.subject import Subject
     from opwright.spec.sweep import FloorDirection
 
-# What each direction consists of.
+# The parts of each direction.
 PARTS: dict[Direction, tuple[FloorDirection, ...]] = {
     "forward": ("forward",),
     "recorded": ("forward",),
@@ -46,7 +46,7 @@ class FloorRow:
 
 
 def floor_of(contents: Contents, direction: Direction) -> FloorRow:
-    """The floor of a direction; its calls take turns as those of the other rows do."""
+    """The floor of a direction; its calls alternate between the sets of arguments, as those of the other rows do."""
     subject = contents.subjects[0]
     parts = [_part(contents, part) for part in PARTS[direction]]
     words = " and ".join(dict.fromkeys(part.what for part in parts))
@@ -119,11 +119,11 @@ def _bytes(subject: Subject, part: FloorDirection) -> int:
 def _copies(count: int, sets: int, device: str) -> tuple[list[Tensor], list[Callable[[], Any]]]:
     """Copies that read half of `count` bytes and write the other half; at small sizes they stay within the cache.
 
-    They are timed in the same rounds as the other rows, and so with the memory bandwidth that these have. Each reads
-    other memory, as the calls of a row do, and all write to the same: a result's memory is used again when it is freed.
+    They are timed in the same rounds as the other rows, and so with the same memory bandwidth. Each reads different
+    memory, as the calls of a row do; all write to the same memory, because a freed result's memory is reused.
 
     Returns:
-        What they read, which has to be written anew before a block, as arguments are; and the copies.
+        The tensors that they read, which must be rewritten before each block, as arguments are; and the copies.
     """
     half = max(1, count // 2)
     target = torch.ones(half, dtype=torch.uint8, device=device)

@@ -39,7 +39,7 @@ def notes_of(
     yield from _cuda(library, cells, with_cuda=with_cuda)
     for name, reason in dict.fromkeys((cell.op, cell.contents) for cell in cells if cell.contents):
         short = name.removeprefix(f"{library.namespace}::")
-        yield f"all timed calls of a size of {short} had the same contents: {reason}; make them with make.randn"
+        yield f"all timed calls of {short} at one size had the same contents: {reason}; draw them with make.randn"
     yield from _floors(ops, cells)
     yield from _ends(cells)
 

@@ -1,4 +1,4 @@
-"""Finds functions that the bench relies on and that a library replaced."""
+"""Detects functions that the bench relies on and that a library has replaced."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from opwright.errors import SpecError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Whose functions may not be replaced. PyTorch itself replaces some of its own, such as `torch.manual_seed` at the first
-# `torch.compile`, so of its modules only what the bench calls is listed.
+# The owners of functions that may not be replaced. PyTorch itself replaces some of its own, such as `torch.manual_seed`
+# at the first `torch.compile`, so only the functions that the bench calls are listed for PyTorch's modules.
 _WHOLE = {
     "time": time,
     "gc": gc,
@@ -38,12 +38,12 @@ _LISTED: dict[str, tuple[object, tuple[str, ...]]] = {
 }
 
 
-# Where functions of Python and of PyTorch are; those that Python generates for a class have no file.
-_HOMES = (sysconfig.get_path("stdlib"), str(Path(torch.__file__).parent), "<string>", "<frozen")
+# The locations of Python's and PyTorch's functions; those that Python generates for a class have no file.
+_LOCATIONS = (sysconfig.get_path("stdlib"), str(Path(torch.__file__).parent), "<string>", "<frozen")
 
 
 def check_replaced(library: str) -> None:
-    """Check that nobody replaced a function that the bench relies on.
+    """Check that no function that the bench relies on was replaced.
 
     Args:
         library: the folder of the library, for the message.
@@ -64,7 +64,7 @@ def check_replaced(library: str) -> None:
 def _functions() -> Iterator[tuple[str, object]]:
     for owner, holder in _WHOLE.items():
         for name in dir(holder):
-            found = _found(holder, name)
+            found = _stored(holder, name)
             if callable(found):
                 yield f"{owner}.{name}", found
     for owner, (module, names) in _LISTED.items():
@@ -72,20 +72,20 @@ def _functions() -> Iterator[tuple[str, object]]:
             yield f"{owner}.{name}", getattr(module, name)
 
 
-def _found(holder: object, name: str) -> object:
-    """The attribute as it is kept: that of a class is not bound to it, which would make a new object each time."""
+def _stored(holder: object, name: str) -> object:
+    """The attribute as it is stored: `getattr` on a class would bind it, which makes a new object each time."""
     places = holder.__mro__ if isinstance(holder, type) else (holder,)
     return next((vars(place)[name] for place in places if name in vars(place)), None)
 
 
 def _is_foreign(function: object) -> bool:
-    """Whether it is a Python function that neither Python nor PyTorch has."""
+    """Whether it is a Python function that belongs neither to Python nor to PyTorch."""
     if isinstance(function, (classmethod, staticmethod)):
         function = function.__func__
     if not isinstance(function, types.FunctionType):
         return False
-    return not function.__code__.co_filename.startswith(_HOMES)
+    return not function.__code__.co_filename.startswith(_LOCATIONS)
 
 
-# As they are before a library is opened, unless a program opened it before it imported this module.
+# The functions before a library is opened, unless a program opened the library before it imported this module.
 _ORIGINALS = dict(_functions())

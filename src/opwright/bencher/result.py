@@ -35,7 +35,7 @@ class Row:
 
     @property
     def is_fault(self) -> bool:
-        """Whether it should have a time and has none."""
+        """Whether it has no time although it should have one."""
         return self.status in {"wrong", "too fast", "raises"}
 
 
@@ -52,7 +52,7 @@ class Cell:
         bytes: the number of bytes to read and write: arguments, results, gradients.
         floor: the description of the floor.
         rows: one for each implementation, and the floor.
-        contents: why all calls had the same contents; empty if each timed call had its own.
+        contents: why all calls had the same contents; empty if each timed call had different ones.
     """
 
     op: str

@@ -1,4 +1,4 @@
-"""What is timed: rows, and the blocks of their calls."""
+"""Rows to be timed, and the blocks of their calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from opwright.bencher.clocks import Clock, Elapsed
 
-# The shortest block of calls: thousands of times the resolution of either clock, and the cost of reading it.
+# The shortest block of calls: thousands of times the resolution of either clock and the cost of reading it.
 _BLOCK_S = 200e-6
 # The most states that are prepared for one block: each may hold the memory of a call.
 _MOST_PREPARED = 256
@@ -24,17 +24,17 @@ _MOST_CALLS = 2**20
 # of its blocks, and takes part in the warm-up rounds.
 _SHORT_S = 20e-3
 
-# From the system's entropy: a kernel cannot know which of its calls are looked at.
+# From the system's entropy: a kernel cannot predict which of its calls are verified.
 _entropy = random.SystemRandom()
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A row whose calls each need a new state, which is made outside the measured time.
+    """A row in which each call needs a new state, which is made outside the measured time.
 
     Attributes:
         before: makes the state.
-        call: what is timed; it receives the state.
+        call: the timed function; it receives the state.
     """
 
     before: Callable[[], Any]
@@ -50,7 +50,7 @@ class Turns:
     """A row whose calls use several sets of arguments in turn, so that no two calls of a block have the same contents.
 
     Attributes:
-        sets: for each set of arguments, how to call with it.
+        sets: the call for each set of arguments.
         renew: changes the contents of all sets; called before each block, outside the measured time.
     """
 
@@ -78,7 +78,7 @@ class Block:
 
     @classmethod
     def fitted(cls, row: Row, clock: Clock) -> Block:
-        """A block that is long enough for the clock, or has as many calls as the row allows."""
+        """A block that is long enough for the clock, or as long as the row allows."""
         for call in cls(row, len(row.sets) if isinstance(row, Turns) else 1).prepared(0):
             call()
         most = _most_calls(row)
@@ -87,11 +87,11 @@ class Block:
             block = cls(row, calls)
             seconds = block.elapsed(clock).wall
             if seconds < _SHORT_S:
-                # The shortest of three: a disturbed one would seem long enough.
+                # The shortest of three: a disturbed measurement would seem long enough.
                 seconds = min(seconds, block.elapsed(clock).wall, block.elapsed(clock).wall)
             if seconds >= _BLOCK_S or calls >= most:
                 return cls(row, calls, is_short=seconds / calls < _SHORT_S)
-            # At most ten times as many: the first blocks are the slowest.
+            # At most ten times as many calls: the first blocks are the slowest.
             calls = min(most, max(2 * calls, round(calls * min(10.0, 1.2 * _BLOCK_S / max(seconds, 1e-9)))))
 
     def elapsed(self, clock: Clock) -> Elapsed:
@@ -106,9 +106,9 @@ class Block:
             return clock.elapsed(functools.partial(_run, calls))
 
     def elapsed_with_one_kept(self, clock: Clock, turn: int, keep: Callable[[Call, object], None]) -> Elapsed:
-        """The duration of all calls, of which a random one gives its result to `keep` as soon as it returned.
+        """The duration of all calls; a random one passes its result to `keep` as soon as it returns.
 
-        The contents of the arguments stay as they are.
+        The contents of the arguments are not renewed.
 
         Args:
             clock: the clock.
@@ -133,7 +133,7 @@ class Block:
         return elapsed
 
     def prepared(self, first: int) -> list[Call]:
-        """The calls, ready to be timed; `first` is which set of arguments the first one uses."""
+        """The calls, ready to be timed; `first` is the set of arguments that the first call uses."""
         row = self.row
         if isinstance(row, Turns):
             sets = [row.sets[turn % len(row.sets)] for turn in range(first, first + self.calls)]
@@ -142,14 +142,14 @@ class Block:
         return [functools.partial(one.call, one.before()) if isinstance(one, Prepared) else one for one in sets]
 
     def _warm(self, first: int) -> None:
-        """Make a short call once, with another set of arguments than the block has."""
+        """Make a short call once, with a set of arguments that the block does not use."""
         if self.is_short:
             _run(Block(self.row, 1).prepared(first - 1))
 
 
 def _most_calls(row: Row) -> int:
     if isinstance(row, Turns):
-        # One set is for the call before the block.
+        # One set is reserved for the call before the block.
         return max(1, len(row.sets) - 1)
     return _MOST_PREPARED if isinstance(row, Prepared) else _MOST_CALLS
 

@@ -1,4 +1,4 @@
-"""Looks at timed calls chosen at random: whether their results are right, and stay so."""
+"""Verifies timed calls chosen at random: that their results are right, and stay right."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ if TYPE_CHECKING:
     from opwright.bencher.result import Direction, RowName
     from opwright.bencher.subject import Subject
 
-# The rounds to look at besides the last one, and those of large arguments: until the rounds have ended, each holds the
-# memory of a call of each row.
+# The number of rounds to verify besides the last one, and that for large arguments: until the rounds have ended, each
+# holds the memory of one call of each row.
 _ROUNDS = 2
 _LARGE_ROUNDS = 1
-# The part of the rounds' time after which only the last round is compared: an oracle may take much longer than a call.
-_COMPARING = 0.25
-# How long a wrong result may take to become right, to tell late results from wrong ones.
+# The fraction of the rounds' time that comparisons may take before only the last round is compared: an oracle may take
+# much longer than a call.
+_COMPARISON_SHARE = 0.25
+# How long to wait for a wrong result to change, to tell late results from wrong ones.
 _LATE_S = 0.2
 
 _CHANGED = "the result changed after the call had returned"
 
 _entropy = random.SystemRandom()
-# Taken before a library is opened, which could replace it.
+# Bound before a library is opened, which could replace it.
 _sleep = time.sleep
 
 
 @dataclass
 class _Kept:
-    """The outputs of a kept call, and a copy of them from when the call returned."""
+    """The outputs of a kept call, and a copy of them made when the call returned."""
 
     outputs: list[Any]
     at_return: list[Any]
@@ -55,22 +56,22 @@ class _Kept:
 
 @dataclass
 class _Round:
-    """A round that is looked at: the arguments of its kept calls, and these calls by row."""
+    """A round that is verified: the arguments of its kept calls, and these calls by row."""
 
     subject: Subject
     kept: dict[RowName, _Kept] = field(default_factory=dict)
 
 
 class SpotChecks:
-    """Keeps some calls from within timed blocks, and compares them with what is expected for their contents.
+    """Keeps some calls from timed blocks, and compares them with the expected results for their contents.
 
     In rounds chosen at random, and in one after the last, each row's call with one of the sets of arguments is kept,
     at a random place of its block.
 
     Args:
         contents: the sets of arguments that the rows share.
-        direction: what is timed.
-        names: the rows to look at.
+        direction: the direction that is timed.
+        names: the rows to verify.
 
     Attributes:
         raised: what a call of a row raised, by row.
@@ -88,14 +89,14 @@ class SpotChecks:
         self._started = seconds_now()
 
     def wants(self, rounds: int) -> bool:
-        """Whether to look at the next round: of all rounds, each is as likely."""
+        """Whether to verify the next round; every round is equally likely to be chosen."""
         wanted = _entropy.random() * (rounds + 1) < self._most_rounds
         if wanted and len(self._rounds) >= self._most_rounds:
             self._rounds.pop(_entropy.randrange(self._most_rounds))
         return wanted
 
     def begin(self) -> int:
-        """Change the contents of the sets, and keep a copy of one; gives its number."""
+        """Change the contents of the sets, and keep a copy of one; returns its number."""
         self._contents.restore()
         self._contents.renew()
         turn = _entropy.randrange(len(self._contents.subjects))
@@ -106,7 +107,7 @@ class SpotChecks:
         return turn
 
     def order(self, names: Sequence[RowName]) -> list[RowName]:
-        """The operator first: memory that the reference freed must not hold the results that it has to compute."""
+        """The operator first: memory that the reference freed would hold the results that the operator must compute."""
         first: tuple[RowName, ...] = ("native", "compiled", "reference")
         return sorted(names, key=lambda name: first.index(name) if name in first else len(first))
 
@@ -115,7 +116,7 @@ class SpotChecks:
         return name in self._names
 
     def keep(self, name: RowName, call: Callable[[], object], result: object) -> None:
-        """Keep the outputs of a call, and what they are now."""
+        """Keep the outputs of a call, and a copy of their present values."""
         chosen = self._rounds[-1]
         if self._source is None:  # `begin` comes first
             raise AssertionError
@@ -131,7 +132,7 @@ class SpotChecks:
                 storage.copy_(copied)
 
     def failed(self, name: RowName, error: Exception) -> None:
-        """A call raised an exception."""
+        """Record that a call raised an exception."""
         self.raised[name] = first_line(error)
 
     def faults(self) -> dict[RowName, str]:
@@ -140,8 +141,8 @@ class SpotChecks:
         for chosen in self._rounds:
             faults |= {name: _CHANGED for name, kept in chosen.kept.items() if kept.changed()}
         started = seconds_now()
-        allowed = _COMPARING * (started - self._started)
-        # The last round in any case, in which a kernel that was right at first is idle, and then the others.
+        allowed = _COMPARISON_SHARE * (started - self._started)
+        # The last round is always compared, because a kernel may be right at first and idle later; then the others.
         for number, chosen in enumerate(reversed(self._rounds)):
             if number and seconds_now() - started > allowed:
                 break
@@ -154,12 +155,12 @@ class SpotChecks:
     def _difference(self, subject: Subject, outputs: list[Any]) -> str:
         if self._direction in {"backward", "both"}:
             return gradients_fault(subject, outputs)
-        # What the reference rejects has no expected result.
+        # A call that the reference rejects has no expected result.
         return "" if subject.expected.refusal else results_fault(subject, outputs)
 
 
 def _changes_later(kept: _Kept) -> bool:
-    """Whether wrong outputs still change: the call left its work to a thread, which is not done yet."""
+    """Whether wrong outputs still change: the call left its work to a thread that has not finished."""
     deadline = seconds_now() + _LATE_S
     while not kept.changed() and seconds_now() < deadline:
         _sleep(_LATE_S / 10)

@@ -68,9 +68,9 @@ class SpreadRule:
         rounds = _rounds(times)
         if rounds < self.least:
             return ""
-        # Quartiles take sorting: after every one of many short rounds, that would take longer than the rounds.
-        is_looked_at = rounds >= self.rounds and rounds % max(1, rounds // 10) == 0
-        if is_looked_at and all(relative_error(row) < self.spread for row in times):
+        # Quartiles need sorting: after each of many short rounds, that would take longer than the rounds.
+        is_evaluated = rounds >= self.rounds and rounds % max(1, rounds // 10) == 0
+        if is_evaluated and all(relative_error(row) < self.spread for row in times):
             return f"every median is stable to {100 * self.spread:g} %"
         return f"the {self.seconds:g} s were used up" if seconds >= self.seconds else ""
 

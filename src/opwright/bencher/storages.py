@@ -1,4 +1,4 @@
-"""The memory of tensors: which share it, and whether it has the same bytes."""
+"""The memory of tensors: which tensors share it, and whether it holds the same bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opwright.spec import derive
 
 
 def address(tensor: Tensor) -> int:
-    """The address of the tensor's storage: tensors that share memory have one."""
+    """The address of the tensor's storage, which is the same for tensors that share memory."""
     return int(tensor.untyped_storage()._cdata)
 
 

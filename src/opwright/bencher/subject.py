@@ -72,7 +72,7 @@ class Subject:
         arguments: the arguments of the call, by name, without `requires_grad`.
 
     Raises:
-        SpecError: the call lies outside the domain that op.py states.
+        SpecError: the call lies outside the operator's domain.
     """
 
     def __init__(self, op: Op, size: Size, device: str, seed: int) -> None:
@@ -177,7 +177,7 @@ class Subject:
         return lambda: of(select(call()))
 
     def outputs(self, direction: Direction, call: Callable[[], object], result: Any) -> list[Any]:
-        """What a timed call computed: gradients, or its results in order and then the arguments that it mutates.
+        """What a timed call computed: gradients, or its results in order, followed by the arguments that it mutates.
 
         Args:
             direction: the direction.
@@ -203,7 +203,7 @@ def _call(bound: Callable[[], object]) -> object:
 
 
 def _with_leaves(arguments: dict[str, Any], names: Sequence[str]) -> tuple[dict[str, Any], tuple[Tensor, ...]]:
-    """The arguments, those of `names` as leaves of autograd that share their memory; and these leaves."""
+    """The arguments, with those of `names` replaced by autograd leaves that share their memory; and these leaves."""
     leaves: list[Tensor] = []
 
     def leaf(tensor: Tensor) -> Tensor:

@@ -90,7 +90,7 @@ class Timing:
 
     @property
     def processors(self) -> float | None:
-        """The number of processors that were busy: processor time by time, the median over the rounds."""
+        """The number of busy processors: processor time divided by wall time, the median over the rounds."""
         if not self.processor_times:
             return None
         return statistics.median(cpu / wall for cpu, wall in zip(self.processor_times, self.times, strict=True))
@@ -105,13 +105,13 @@ class Timing:
 
 
 class Inspector(Protocol[Name]):
-    """Looks at calls from within timed blocks of rows that are `Turns` over the same sets of arguments."""
+    """Verifies calls from timed blocks of rows that are `Turns` over the same sets of arguments."""
 
     def wants(self, rounds: int) -> bool:
-        """Whether to look at the next round; `rounds` have passed."""
+        """Whether to inspect the next round; `rounds` have passed."""
 
     def begin(self) -> int:
-        """Change the contents of the sets for a round to look at; gives the set whose calls are kept."""
+        """Change the contents of the sets for a round to inspect; returns the number of the set whose calls to keep."""
 
     def order(self, names: Sequence[Name]) -> list[Name]:
         """The rows in the order in which such a round times them."""
@@ -120,10 +120,10 @@ class Inspector(Protocol[Name]):
         """Whether a call of this row is kept."""
 
     def keep(self, name: Name, call: Call, result: object) -> None:
-        """Receive a call from within a block, and its result."""
+        """Receive a call from a block, and its result."""
 
     def failed(self, name: Name, error: Exception) -> None:
-        """A call of this row raised an exception; the row is no longer timed."""
+        """Record that a call of this row raised an exception; the row is no longer timed."""
 
 
 def measure(
@@ -144,7 +144,7 @@ def measure(
         warm_up: the number of rounds that are not counted, after a first call of each row (in which compilers run).
             Rows whose calls take long are not part of them.
         on_round: called between the rounds, outside the measured time.
-        inspector: looks at some rounds, and at one more after the last, which is not counted.
+        inspector: verifies calls of some rounds, and of one more after the last, which is not counted.
 
     Returns:
         The timing of each row, with one time for each round.
@@ -181,7 +181,7 @@ def measure(
 
 
 class _Runs(Generic[Name]):
-    """The blocks that are timed in each round; a row that raises an exception leaves them."""
+    """The blocks that are timed in each round; a row that raises an exception is removed."""
 
     def __init__(self, clock: Clock, inspector: Inspector[Name] | None) -> None:
         self.blocks: dict[Name, Block] = {}

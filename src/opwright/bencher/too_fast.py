@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from opwright.bencher.timer import Timing
     from opwright.spec.sweep import FloorDirection
 
-# A copy writes as much as it reads, which on most processors moves 1.5 times its bytes, and an operator may only read;
-# a better product than PyTorch's takes about as much less than it. Twice as fast is neither.
+# A copy writes as much as it reads, which on most processors moves 1.5 times its bytes, while an operator may only
+# read; a better matrix product than PyTorch's saves about as much. Neither is twice as fast.
 _LEAST = 0.5
-# A shorter floor is mostly the cost of a call of PyTorch's, which an operator can have less of.
+# A shorter floor is mostly the cost of a PyTorch call, and an operator's call may cost less.
 _JUDGED_S = 20e-6
-# The elements of the arguments that are changed one by one, to see whether the reference depends on them.
+# The number of elements that are changed one by one, to see whether the reference depends on them.
 _CHANGED = 16
 _ATTEMPTS = 8
 
@@ -36,9 +36,9 @@ _random = random.Random(0)  # noqa: S311  a sample of elements, not a secret
 
 
 def too_fast(subject: Subject, direction: Direction, floor: FloorRow, timing: Timing, of_floor: Timing) -> str:
-    """Why the times of a row are not possible; empty if they are.
+    """Why the times of a row are impossible; empty if they are possible.
 
-    The third quartile of its ratio to the floor has to be above a half, in wall time or in processor time: a library
+    The third quartile of its ratio to the floor must be at least one half, in wall time or in processor time: a library
     may use more threads than the floor. A floor that its author did not state counts only what the reference is seen
     to read.
     """
@@ -55,7 +55,7 @@ def too_fast(subject: Subject, direction: Direction, floor: FloorRow, timing: Ti
 
 
 def ratio_to_floor(timing: Timing, of_floor: Timing, *, with_processor: bool) -> float:
-    """The third quartile of the rounds' ratios; `with_processor`, of the larger one of wall and processor time."""
+    """The third quartile of the rounds' ratios; `with_processor`, each is the larger of wall and processor time."""
     ratios = timing.ratios(of_floor)
     if with_processor and timing.processor_times and all(of_floor.processor_times):
         pairs = zip(timing.processor_times, of_floor.processor_times, strict=True)
@@ -64,7 +64,7 @@ def ratio_to_floor(timing: Timing, of_floor: Timing, *, with_processor: bool) ->
 
 
 def _share_needed(subject: Subject, direction: Direction) -> float:
-    """The part of the floor's bytes that the reference writes, or is seen to depend on."""
+    """The fraction of the floor's bytes that the reference writes, or is seen to depend on."""
     needed = 0.0
     for part in PARTS[direction]:
         twin = subject.twin(subject.fresh(), copy.deepcopy(subject.gradients.grads))
@@ -88,7 +88,7 @@ def _outputs(subject: Subject, part: FloorDirection) -> list[Tensor]:
 
 
 def _share_read(read: list[Tensor], run: Callable[[], list[Tensor]]) -> float:
-    """The part of some elements of `read`, chosen at random, that change what `run` computes."""
+    """The fraction of the randomly chosen elements of `read` on which the results of `run` depend."""
     sizes = [bytes_of_all([tensor]) for tensor in read]
     if not any(sizes):
         return 0.0
@@ -107,7 +107,7 @@ def _share_read(read: list[Tensor], run: Callable[[], list[Tensor]]) -> float:
 
 
 def _differ(before: list[Tensor], run: Callable[[], list[Tensor]]) -> bool:
-    """Whether `run` computes something else; an exception is not a result."""
+    """Whether `run` now computes different results; an exception is not a result."""
     try:
         after = run()
     except Exception:
@@ -122,6 +122,6 @@ def _place(tensor: Tensor) -> tuple[int, ...]:
 
 
 def _other_value(tensor: Tensor, value: Tensor) -> Any:
-    """The value of another element, which is as valid; None if those that were looked at are equal."""
+    """The value of another element, which is equally valid; None if all those tried are equal."""
     others = (tensor[_place(tensor)].clone() for _ in range(_ATTEMPTS))
     return next((other for other in others if not bytes_equal(other, value)), None)

@@ -1,4 +1,4 @@
-"""Verifies the results and gradients of an implementation, before and while it is timed."""
+"""Verifies the results and gradients of an implementation before and during timing."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def format_time(timing: Timing) -> str:
 
 
 def format_processors(timing: Timing) -> str:
-    """The processors that were busy, which is processor time by time: `1.9 cpu`; empty if that was not measured."""
+    """The number of busy processors, such as `1.9 cpu`; empty if it was not measured."""
     return "" if timing.processors is None else f"{timing.processors:.1f} cpu"
 
 

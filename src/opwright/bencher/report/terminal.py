@@ -31,7 +31,7 @@ _VERDICT_STYLES: dict[Outcome, str] = {"timed": "bold green", "failed": "bold re
 _FAULTS = {"wrong": "WRONG", "too fast": "TOO FAST", "raises": "RAISES", "skipped": "skipped"}
 _GAP = "  "
 _LEGEND = (
-    "median time of a call, ± half the interquartile range; processor time by time, the number of busy processors; "
+    "median time of a call, ± half the interquartile range; number of busy processors (processor time / time); "
     "ratio to the reference's time"
 )
 
@@ -62,7 +62,7 @@ def _report(report: Report, width: int | None) -> Iterator[Pieces]:
 
 
 def _table(group: Group, width: int | None) -> Iterator[Pieces]:
-    """A line for each size and direction; without spreads, and without processors, if it would be too wide."""
+    """A line for each size and direction; without spreads, then without processors, if it would be too wide."""
     for details in ((format_spread, format_processors), (format_processors,), ()):
         columns = [_sizes(group), ["direction", *(cell.direction for cell in group.cells)]]
         columns += [_column(group, name, details) for name in group.rows]
@@ -79,7 +79,7 @@ def _sizes(group: Group) -> list[str]:
 
 
 def _column(group: Group, name: RowName, details: Sequence[Callable[[Timing], str]]) -> list[str]:
-    """The heading of a row, and below it its figures."""
+    """The heading of a row, with its figures below."""
     figures = [_figures(cell, name, details) for cell in group.cells]
     widths = [max(map(len, column)) for column in zip(*filter(None, figures), strict=True)]
     lines = [" ".join(f"{text:>{width}}" for text, width in zip(line, widths, strict=False)) for line in figures]
