@@ -54,8 +54,8 @@ class Shipped:
         path: its folder.
         manifest: its manifest.
         notes: what the user should know.
-        differences: how far results lay from those of eager PyTorch, or of the migrated model, after each transform:
-            the largest difference of an element, relative to its scale.
+        differences: how far results deviated from those of eager PyTorch, or of the migrated model, after each
+            transform: the largest difference of an element, relative to its scale.
         by_output: the same by the output's name.
     """
 

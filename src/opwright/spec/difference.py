@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from opwright.spec.rounding import Nearby
 
-# The relative error that any computation in a dtype may make: a few roundings. Those of torch.testing.assert_close,
-# except for float64, where its 1e-7 would accept a computation in float32. Without one here: the dtype's precision.
+# The relative error that any computation in a dtype may make: a few roundings. The values are those of
+# torch.testing.assert_close, except for float64, where its 1e-7 would accept a computation in float32. Other dtypes use
+# their own precision.
 _RELATIVE = {
     torch.float16: 1e-3,
     torch.bfloat16: 1.6e-2,
@@ -27,14 +28,14 @@ _RELATIVE = {
     torch.complex64: 1.3e-6,
     torch.complex128: 1e-9,
 }
-# A result may lie this many times as far from the oracle as the reference in the same dtype does, or as the oracle for
-# arguments that are changed in the last place: a kernel may round ten times where these round once.
+# A result may lie this many times as far from the oracle as the reference in the same dtype does, or as the oracle's
+# result for arguments changed in the last place: a kernel may round ten times where these round once.
 _FACTOR = 8.0
 # Draws of different sizes change a smooth result in proportion. If they are out of proportion by more than this, the
-# result jumps: at these very arguments, if the small draws change it too much, and near them, if they change it too
+# result jumps: exactly at these arguments if the small draws change it too much, and near them if they change it too
 # little.
 _JUMP = 2.0**8
-# Up to this relative error of the reference, no look at nearby arguments is needed.
+# Up to this relative error of the reference, nearby arguments need not be evaluated.
 _SMALL_ERROR = 1e-4
 
 # If all wrong elements are among this many last ones, a vector loop skipped the remainder.
@@ -68,7 +69,7 @@ class Goal:
         own: the reference's result in the dtypes of the arguments: a tensor, a number, a string or None.
         precise: the oracle's result.
         nearby: the oracle's results for arguments changed in the last place; None if they are not known.
-        at: the number of this result among those of `nearby`.
+        at: the index of this result among those of `nearby`.
     """
 
     own: Any
@@ -97,7 +98,7 @@ def differs(
     if result.shape != own.shape or result.dtype != own.dtype or result.device != own.device:
         return Difference("type", described(result), described(own))
     if result.is_meta:
-        return None  # there are no numbers
+        return None  # meta tensors hold no numbers
     flat = replace(goal, own=own.flatten(), precise=goal.precise.flatten())
     wrong = _wrong(result.flatten(), flat, tolerance.get(result.dtype, 0.0))
     return _difference(result, goal.precise, wrong) if len(wrong) else None
@@ -154,7 +155,7 @@ def _explained(result: Tensor, goal: Goal, places: Tensor, numel: int, extra: fl
         extra: the absolute difference that the author accepts.
     """
     nearby = goal.nearby
-    if nearby is None:  # only for the type checker
+    if nearby is None:  # for the type checker
         raise AssertionError
     numeric = _is_numeric(result)
     eps = torch.finfo(result.dtype).eps if numeric else nearby.eps
@@ -170,15 +171,15 @@ def _explained(result: Tensor, goal: Goal, places: Tensor, numel: int, extra: fl
     if not numeric:
         jumps, here = spread > 0, step > 0
     error = (own - precise).abs().nan_to_num(0.0, 0.0, 0.0)
-    # An error out of proportion is a jump of the reference, as an eigenvector of the other sign is.
+    # An error out of proportion is a jump of the reference, such as an eigenvector of the other sign.
     error = error.where(error <= _JUMP * torch.maximum(spread, eps * precise.abs()), 0.0)
     room = torch.maximum(nearby.accumulation(numel) * spread, error)
     right = ~jumps & _within(some, precise, _FACTOR * room + extra, result.dtype)
-    # Near a jump, the results on both sides of it are right; at one, only those of the oracle and of the reference.
+    # Near a jump, the results on both sides are right; at a jump, only those of the oracle and of the reference.
     beside = _FACTOR * smooth.clamp_max(spread / _JUMP) + extra if numeric else extra
     right |= _within(some, own, beside, result.dtype)
     if numeric and nearby.in_float64:
-        # A zero may be all that is left where float64 itself cancels, as in 1 + erf(-9).
+        # Only a zero may be left where float64 itself cancels, as in 1 + erf(-9).
         right |= (precise == 0) & (own == 0) & (some.abs() <= torch.finfo(torch.float64).eps * nearby.largest)
     for draw in large:
         right |= ~here & ((jumps & _within(some, draw, beside, result.dtype)) | _same_kind(some, draw))
@@ -186,7 +187,7 @@ def _explained(result: Tensor, goal: Goal, places: Tensor, numel: int, extra: fl
 
 
 def _drawn(draws: list[Tensor], goal: Goal, places: Tensor) -> Tensor:
-    """The elements at `places` of each draw, wide: (draws, places)."""
+    """The elements at `places` of each draw, widened to float64 or complex128, of shape (draws, places)."""
     kept = [draw.flatten()[places] for draw in draws if draw.numel() == goal.precise.numel()]
     wide = torch.complex128 if goal.precise.is_complex() else torch.float64
     return torch.stack(kept).to(wide) if kept else torch.empty(0, len(places), dtype=wide)

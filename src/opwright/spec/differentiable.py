@@ -1,4 +1,4 @@
-"""Checks which arguments of an operator its author declares to have a gradient."""
+"""Checks which arguments of an operator are declared differentiable."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def ordered(qualified_name: str, declared: Sequence[str], tensors: Sequence[str]
     """The `declared` arguments in the order of the schema.
 
     Args:
-        qualified_name: the operator's.
+        qualified_name: the name of the operator.
         declared: the names that its author declares.
-        tensors: the names of its tensor arguments.
+        tensors: the names of its tensor arguments, in the order of the schema.
 
     Raises:
         SpecError: a declared name is not that of a tensor argument.
@@ -32,10 +32,10 @@ def ordered(qualified_name: str, declared: Sequence[str], tensors: Sequence[str]
 
 
 def merged(qualified_name: str, declared: tuple[str, ...] | None, further: Sequence[str]) -> tuple[str, ...]:
-    """The declaration `further` of the backward of an operator, which must agree with an earlier one.
+    """The declaration `further` of an operator's backward, which must agree with an earlier one.
 
     Raises:
-        SpecError: it is one string, or differs from what `Library.op` was given.
+        SpecError: it is a single string, or differs from the one passed to `Library.op`.
     """
     if isinstance(further, str):
         msg = f"differentiable={further!r} of {qualified_name} is one string; write a tuple: ({further!r},)"

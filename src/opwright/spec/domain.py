@@ -16,7 +16,7 @@ class Domain:
     """The calls for which an operator is defined.
 
     Attributes:
-        predicate: takes the operator's arguments; whether the call is inside.
+        predicate: takes the operator's arguments; returns whether the call is inside.
     """
 
     predicate: Callable[..., Any]
@@ -25,7 +25,7 @@ class Domain:
         """Why a call lies outside; empty if it lies inside. The predicate may write to the arguments."""
         try:
             inside = bool(self.predicate(*positional, **keywords))
-        except Exception as error:  # noqa: BLE001  the author's code: it supports no call outside of the domain
+        except Exception as error:  # noqa: BLE001  the author's code, which may raise for a call outside the domain
             return f"its @domain function raises {type(error).__name__}: {error}"
         return "" if inside else "its @domain function returns False"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from opwright.spec.op import Op
 
-# A reference with this relative error, in this part of its results, is inaccurate.
+# A reference is inaccurate if more than this fraction of its results has a larger relative error than this.
 _INACCURATE = 0.1
 # With larger tensors the reference is the oracle too: float64 copies would take too much memory.
 _LARGE_BYTES = 2**31
@@ -31,7 +31,7 @@ class Expected:
 
     Attributes:
         refusal: why the reference rejects the arguments, which the operator must reject too; empty if it accepts them.
-        unknown: whether only PyTorch lacks what the reference needs, a kernel for this dtype: that says nothing about
+        unknown: whether the reference fails only because PyTorch has no kernel for this dtype, which says nothing about
             the arguments.
         own: the results of the reference in the dtypes of the arguments, for shapes and dtypes.
         precise: the results of the oracle in float64, for values.
@@ -51,7 +51,7 @@ class Expected:
 
     @property
     def is_accurate(self) -> bool:
-        """Whether the reference is finite where the oracle is, and loses no more than a few results."""
+        """Whether the reference is finite where the oracle is, and inaccurate in only a few elements."""
         for own, precise in zip(*map(derive.tensors, (list(self.own), list(self.precise))), strict=True):
             if not own.is_floating_point() or not own.numel():
                 continue
@@ -110,7 +110,7 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
             reason = f"the oracle returns shapes {_shapes(precise)}, the reference {_shapes(own)}: they must be equal"
             return Expected(refusal=reason)
         precise = own  # the shapes depend on the dtype, as those of x.view(torch.uint8) do
-    # A reference that asks for float32, as x.sum(dtype=torch.float32) does, computes in it whatever its inputs are.
+    # A reference that requests float32, as x.sum(dtype=torch.float32) does, computes in it whatever its inputs are.
     in_float64 = precise is not own and all(map(_is_wide, derive.tensors(precise)))
 
     given_now = fresh()  # a caller may rewrite its own arguments before the draws are needed
@@ -144,7 +144,7 @@ def expected_gradients(
         by_name = derive.reference_gradients(op, of_call, incoming, names)
         return pytree.tree_leaves([by_name[name] for name in names])
 
-    # None, where there is no gradient, is a leaf too.
+    # None, which means no gradient, is a leaf too.
     shape = pytree.tree_structure([arguments[name] for name in names])
     goals = expected_values(compute, (arguments, list(grads)))
     return dict(zip(names, pytree.tree_unflatten(goals, shape), strict=True))
@@ -154,7 +154,7 @@ def expected_values(compute: Callable[[Any], list[Any]], given: Any) -> list[Goa
     """The expected results of a computation in plain PyTorch.
 
     Args:
-        compute: computes a list of tensors, or None in place of one, from `given` or from the same in other precisions.
+        compute: computes a list of tensors, or None in place of one, from `given`, in any precision.
         given: its arguments, in any nesting of lists, tuples and dicts.
     """
     own = compute(given)
@@ -165,7 +165,7 @@ def expected_values(compute: Callable[[Any], list[Any]], given: Any) -> list[Goa
 
     def evaluate(change: Callable[[Any], Any]) -> list[Any]:
         changed = pytree.tree_map(change, given)
-        # Labels, which are not changed, have kept their dtype.
+        # Labels are not changed, so they still have their original dtype.
         return compute(pytree.tree_map(widened, changed) if in_float64 else changed)
 
     nearby = None if _are_large(given) else Nearby(evaluate, given, in_float64=in_float64)

@@ -230,10 +230,10 @@ class Op(TimedOp):
         return keep if function is None else keep(function)
 
     def domain(self, function: F) -> F:
-        """State the domain: decorates a function with the operator's parameters that tells whether a call is inside.
+        """State the domain: decorates a function with the operator's parameters that returns whether a call is inside.
 
-        What the operator does outside is undefined: `check` and `bench` do not call it there. Samples are inside. A
-        call for which the function raises is outside.
+        Outside the domain, the operator's behavior is undefined, and `check` and `bench` do not call it. Samples must
+        be inside. A call for which the function raises is outside.
 
         Raises:
             SpecError: the function takes other parameters.
@@ -297,7 +297,7 @@ class Op(TimedOp):
             reference: what it computes, in plain PyTorch; by default the derivative of this operator's reference.
             saves: the values of the forward call that it needs: names of arguments, and "result" (or "result_0",
                 "result_1", ...) for the results; by default all arguments.
-            differentiable: the names of the arguments whose gradients it computes, if `@library.op` does not name
+            differentiable: the names of the arguments whose gradients it computes, if `@library.op` does not declare
                 them; by default all tensors.
 
         Returns:
@@ -370,7 +370,7 @@ class Op(TimedOp):
     def why_outside(self, bound: dict[str, Any]) -> str:
         """Why the call with the arguments `bound` lies outside the domain; empty if it lies inside.
 
-        The arguments are the author's function's to write to.
+        The author's function may write to the arguments.
         """
         if self._domain is None:
             return ""

@@ -1,4 +1,4 @@
-"""How far rounding can move each element of a result: the oracle's results with numbers changed in the last place."""
+"""How far rounding can move each element of a result: the oracle's results for numbers changed in the last place."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from opwright.spec import derive
 
 # In addition to a draw that enlarges all magnitudes and one that reduces them.
 _RANDOM_DRAWS = 4
-# Roundings do not go in the directions in which the arguments are moved.
-_OTHER_SEED = 1000
-# The relative size of the small draws. A smooth function's results change in proportion to its arguments; where they do
-# not, the function jumps.
+# Intermediate results are moved in other directions than the arguments.
+_SEED_OF_ROUNDINGS = 1000
+# The relative size of the small draws. The results of a smooth function change in proportion to its arguments; where
+# they do not, the function jumps.
 SMALL = 2.0**-10
-# An accumulation of N terms one after the other loses about sqrt(N) / 4 times what rounding each term once loses.
-_IN_SEQUENCE = 4.0
+# A sequential accumulation of N terms loses about sqrt(N) / 4 times what rounding each term once loses.
+_SEQUENTIAL = 4.0
 # Floating-point tensors of integers up to this magnitude are labels or masks.
 _LARGEST_LABEL = 2
 
-# Operators that move, select or compare numbers, and so round none. Moving theirs would make ties and equality vanish.
+# Operators that move, select or compare numbers, and so do not round. Changing their results would destroy ties and
+# equality.
 _EXACT_NAMES = """
 abs absolute alias alias_copy amax amin aminmax arange argmax argmin argsort as_strided as_strided_scatter
 atleast_1d bernoulli broadcast_tensors bucketize cat ceil chunk clamp clamp_max clamp_min clone complex concat
@@ -45,7 +46,7 @@ unsafe_view upsample_nearest1d upsample_nearest2d upsample_nearest3d view view_a
 where zero zeros zeros_like
 """
 _EXACT = frozenset(_EXACT_NAMES.split())
-# These of them add what they move if their fourth argument is true.
+# Those that add the numbers that they move if their fourth argument is true.
 _ACCUMULATE = {"index_put", "put"}
 
 # Computes the flat results for arguments that a function has changed.
@@ -63,7 +64,7 @@ class Nearby:
     Attributes:
         evaluate: computes the flat results of the oracle for changed arguments.
         arguments: the arguments of the call.
-        in_float64: whether the oracle computes in float64; otherwise it cannot see small draws.
+        in_float64: whether the oracle computes in float64; otherwise its precision is too low for small draws.
     """
 
     evaluate: Evaluate
@@ -74,7 +75,7 @@ class Nearby:
 
     @property
     def eps(self) -> float:
-        """The coarsest relative precision among the floating-point arguments; that of float32 without any."""
+        """The coarsest relative precision among the floating-point arguments; that of float32 if there are none."""
         found = [torch.finfo(tensor.dtype).eps for tensor in derive.tensors(self.arguments) if _moves(tensor)]
         return max(found, default=torch.finfo(torch.float32).eps)
 
@@ -86,19 +87,19 @@ class Nearby:
         return max((float(one.nan_to_num(0.0, 0.0, 0.0).max()) for one in wide), default=0.0)
 
     def accumulation(self, numel: int) -> float:
-        """How many times more than one rounding a sequential accumulation may lose, for a result of `numel` elements.
+        """How many times the loss of one rounding a sequential accumulation may lose, for a result of `numel` elements.
 
-        It is 1 if no operator accumulated in the draws so far. The number of terms is unknown: at most the largest
-        dimension, or the arguments' elements for each result.
+        It is 1 if no operator accumulated in the draws so far. The number of terms is unknown; it is estimated as the
+        largest dimension, or the number of argument elements for each result, whichever is larger.
         """
         if not self._accumulates:
             return 1.0
         tensors = [tensor for tensor in derive.tensors(self.arguments) if _moves(tensor)]
         terms = max((max((*tensor.shape, tensor.numel() // max(numel, 1))) for tensor in tensors), default=1)
-        return max(1.0, math.sqrt(terms) / _IN_SEQUENCE)
+        return max(1.0, math.sqrt(terms) / _SEQUENTIAL)
 
     def leaf(self, at: int, eps: float, scale: float = 1.0) -> list[Tensor]:
-        """The result of that number in every draw of relative size `eps * scale`."""
+        """The result with the index `at` in every draw of relative size `eps * scale`."""
         key = (eps, scale)
         if key not in self._drawn:
             signs: list[int | None] = [1, -1, *[None] * _RANDOM_DRAWS]
@@ -110,13 +111,13 @@ class Nearby:
 
     def _draw(self, eps: float, scale: float, sign: int | None, number: int) -> Sequence[Any]:
         generator = torch.Generator().manual_seed(number)
-        labels = _labels(self.arguments)
+        has_labels = _has_labels(self.arguments)
         moved: dict[tuple[Any, ...], Tensor] = {}
 
         def move(value: Any) -> Any:
             if isinstance(value, float):
                 return value + scale * (_rounded(value, eps) - value)
-            if not isinstance(value, Tensor) or not _moves(value) or (labels and _is_label(value)):
+            if not isinstance(value, Tensor) or not _moves(value) or (has_labels and _is_label(value)):
                 return value.clone() if isinstance(value, Tensor) else value  # the oracle may write to it
             # Arguments that are the same tensor stay the same.
             key = (value.data_ptr(), value.dtype, value.shape, value.stride(), value.is_conj())
@@ -125,37 +126,37 @@ class Nearby:
             return moved[key]
 
         def change(value: Any) -> Any:
-            with _disable_current_modes():  # what moves an argument is no computation of the oracle
+            with _disable_current_modes():  # moving an argument is not part of the oracle's computation
                 return move(value)
 
         try:
-            with _Roundings(eps * scale, _OTHER_SEED + number) as roundings:
+            with _Roundings(eps * scale, _SEED_OF_ROUNDINGS + number) as roundings:
                 results = list(self.evaluate(change))
         except Exception:  # noqa: BLE001  a reference may reject numbers that it accepted before
             return []
-        self._accumulates |= roundings.accumulate
+        self._accumulates |= roundings.accumulates
         return results
 
 
 class _Roundings(TorchDispatchMode):
-    """Moves what PyTorch's operators return by one unit in the last place, in random directions.
+    """Moves the results of PyTorch's operators by one unit in the last place, in random directions.
 
     Args:
         size: the relative change.
         seed: the seed of the directions.
 
     Attributes:
-        accumulate: whether an operator was called of whose results each may be a sum.
+        accumulates: whether an operator was called whose results may be sums.
     """
 
     def __init__(self, size: float, seed: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.accumulate = False
+        self.accumulates = False
         self._size = size
         self._generator = torch.Generator().manual_seed(seed)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call an operator, and round what it computes."""
+        """Call an operator, and move its results."""
         made = func(*args, **(kwargs or {}))
         name = func._schema.name.partition("::")[2].strip("_")  # noqa: SLF001  it has no public name
         if func.is_view or (name in _EXACT and not (name in _ACCUMULATE and any(args[3:4]))):
@@ -165,7 +166,7 @@ class _Roundings(TorchDispatchMode):
                 tensor.mul_(1 + self._size * self._signs(tensor))
         else:
             made = pytree.tree_map_only(Tensor, self._rounded, made)
-        self.accumulate |= torch.Tag.pointwise not in func.tags and any(map(_moves, derive.tensors(made)))
+        self.accumulates |= torch.Tag.pointwise not in func.tags and any(map(_moves, derive.tensors(made)))
         return made
 
     def _rounded(self, tensor: Tensor) -> Tensor:
@@ -183,8 +184,8 @@ def _moves(tensor: Tensor) -> bool:
     return tensor.layout == torch.strided and (tensor.is_floating_point() or tensor.is_complex())
 
 
-def _labels(arguments: Any) -> bool:
-    """Whether tensors of small integers are labels among other numbers: the oracle may ask whether they equal 1."""
+def _has_labels(arguments: Any) -> bool:
+    """Whether tensors of small integers are labels, next to other numbers: the oracle may test whether they equal 1."""
     return not all(_is_label(tensor) for tensor in derive.tensors(arguments) if _moves(tensor))
 
 
@@ -193,7 +194,7 @@ def _is_label(tensor: Tensor) -> bool:
 
 
 def _moved(tensor: Tensor, size: float, sign: int | None, generator: torch.Generator, *, in_float64: bool) -> Tensor:
-    """`tensor` with every number but zero moved by the relative `size`, denormals by as much as the smallest normal."""
+    """`tensor` with every nonzero number moved by the relative `size`, denormals by as much as the smallest normal."""
     wide: Tensor = tensor.detach().to(torch.complex128 if tensor.is_complex() else torch.float64)
     signs: Any = sign
     if sign is None:
@@ -207,7 +208,7 @@ def _moved(tensor: Tensor, size: float, sign: int | None, generator: torch.Gener
 
 
 def _rounded(value: float, eps: float) -> float:
-    """`value` in a precision, as a kernel keeps it whose parameters are not doubles."""
+    """`value` rounded to a precision, as in a kernel whose parameters are not doubles."""
     if value == 0 or not math.isfinite(value):
         return value
     mantissa, exponent = math.frexp(value)

@@ -102,7 +102,7 @@ def _parsed(schema: str) -> Any:
 
 
 def require_same_parameters(what: str, function: Callable[..., Any], reference: Callable[..., Any]) -> None:
-    """Check that a function which takes the place of a reference has the parameters of the reference.
+    """Check that a function has the same parameters as a reference.
 
     Raises:
         SpecError: they differ; the message begins with `what`.

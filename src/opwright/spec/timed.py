@@ -1,4 +1,4 @@
-"""What an author says of how an operator is timed: the sizes, the gradients and the floors of its times."""
+"""How the author of an operator describes its timing: the sizes, the gradients and the floors."""
 
 from __future__ import annotations
 

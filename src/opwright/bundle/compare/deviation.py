@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from opwright.bundle.compare.golden import Golden
 
-# What computing in this precision costs a model of some depth, relative to the scale of each element.
+# The error of computing a deep model in this precision, relative to the scale of each element.
 TOLERANCES = {"float32": 1e-4, "bfloat16": 5e-2}
 
 
 def deviation(output: Tensor, golden: Tensor, scale: Tensor) -> float:
-    """The largest difference of an element, relative to its scale; infinite where nothing may differ.
+    """The largest difference of an element, relative to its scale; infinite if an element that must be equal differs.
 
-    NaN is equal to NaN, and an infinity to itself. An element whose scale is 0 is equal to nothing else.
+    NaN is equal to NaN, and an infinity to itself. An element whose scale is 0 must be equal.
     """
     if output.shape != golden.shape or output.dtype != golden.dtype:
         return math.inf
@@ -32,19 +32,19 @@ def deviation(output: Tensor, golden: Tensor, scale: Tensor) -> float:
     gaps = (one - other).abs()[~is_same]
     if not gaps.numel():
         return 0.0
-    # Where one of the two is not finite, they have to be the same.
+    # If one of the two is not finite, they must be the same.
     return float((gaps / scale.double()[~is_same]).nan_to_num(math.inf, math.inf).max())
 
 
 def deviations(outputs: Sequence[Tensor], golden: Golden) -> list[float]:
-    """How far each output of a call deviates; infinite where their number differs."""
+    """How far each output of a call deviates; infinite if the number of outputs differs."""
     if len(outputs) != len(golden.outputs):
         return [math.inf] * len(golden.outputs)
     return [deviation(*trio) for trio in zip(outputs, golden.outputs, golden.scales, strict=True)]
 
 
 def why_infinite(outputs: Sequence[Tensor], golden: Golden) -> str:
-    """What no tolerance covers, in words."""
+    """Describes a deviation that no tolerance covers."""
     if len(outputs) != len(golden.outputs):
         return f"{len(outputs)} outputs instead of {len(golden.outputs)}"
     for at, (output, kept, found) in enumerate(zip(outputs, golden.outputs, deviations(outputs, golden), strict=True)):
@@ -57,5 +57,5 @@ def why_infinite(outputs: Sequence[Tensor], golden: Golden) -> str:
 
 
 def figure(amount: float) -> str:
-    """A deviation for people."""
+    """A deviation as text."""
     return f"{amount:.2g}"

@@ -1,4 +1,4 @@
-"""One call of a model, with which everything made of it is compared."""
+"""One call of a model, with which every transformed model is compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Golden:
 
     Attributes:
         inputs: a tensor for each input.
-        outputs: what eager PyTorch gives for them.
+        outputs: the outputs that eager PyTorch computes for them.
         scales: for each output, the scale of each of its elements.
         what: the call, in words.
     """
@@ -36,7 +36,7 @@ class Golden:
 
 def write_golden(golden: Golden, path: Path) -> None:
     """Write the archive that docs/format.md describes; the same bytes for the same tensors."""
-    # Each tensor with memory of its own and no gradients: torch.save would write what it shares or is a part of.
+    # Each tensor has its own memory and no gradient: torch.save would write the whole storage of a view.
     tensors = tuple(tuple(plain(tensor) for tensor in part) for part in (golden.inputs, golden.outputs, golden.scales))
     torch.save(tensors, path)
 

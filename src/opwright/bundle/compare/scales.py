@@ -22,9 +22,9 @@ _NORMALS = 2.0**16
 def scales_of(model: Callable[..., Any], inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """For each output a float32 tensor of its shape.
 
-    The scale of an element is its magnitude, or more where it is what cancellation has left: how far the element moves
+    The scale of an element is its magnitude, or more if it is the result of cancellation: how far the element moves
     when every input and every intermediate result moves by a unit in the last place, divided by the relative size of
-    that unit. It is at most the largest magnitude in the tensor, and that if the model does not run with moved inputs.
+    that unit. It is at most the largest magnitude in the tensor, which is used if the model rejects moved inputs.
     """
     state = [(buffer, buffer.clone()) for buffer in model.buffers()] if isinstance(model, nn.Module) else []
 
@@ -36,7 +36,7 @@ def scales_of(model: Callable[..., Any], inputs: Sequence[Tensor], outputs: Sequ
     try:
         return tuple(_scale(output, nearby, at) for at, output in enumerate(outputs))
     finally:
-        for buffer, before in state:  # a draw has written numbers there that nobody computes
+        for buffer, before in state:  # a draw may have written moved numbers to them
             with torch.no_grad():
                 buffer.copy_(before)
 
