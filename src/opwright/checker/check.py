@@ -69,7 +69,7 @@ def check(
         ops: the names of the operators to check; all by default.
         runtimes: the runtimes to check them in; all eleven by default.
         devices: `cpu` and `cuda`; by default the CPU, and the GPU if one is available and the library has CUDA sources.
-        seed: the seed of the random inputs, and of the variations that are tried; another one each time by default.
+        seed: the seed of the random inputs and variations; a new one for each check by default.
         quick: fewer cases, and only runtimes that compile nothing: seconds instead of minutes.
         large: also tensors of more than 2**31 bytes, if memory allows.
         sanitize: sanitizers to build the native code with: `address`, `undefined`, `thread`.

@@ -39,7 +39,7 @@ _KINDS = {
 
 _BAD = (Family.BAD_RANK, Family.BAD_DEVICE)
 
-# The largest relative error of numbers that were read in the right dtype, and rounded too much.
+# The largest relative error of numbers that were read in the right dtype and rounded too much.
 _ROUNDED = 0.25
 
 
@@ -66,7 +66,7 @@ def _kind(case: Case, found: Difference) -> Kind:
     if case.family is Family.DTYPE and case.claimed:
         return Kind.WRONG_RESULT  # the kernel reads the dtype correctly, but computes wrongly with it
     if case.family in (Family.DTYPE, Family.BAD_DTYPE, Family.MAGNITUDE) and found.relative < _ROUNDED:
-        # Bytes that are read as another dtype, and what overflows, give numbers of another size.
+        # Bytes that are read as another dtype, and overflows, give numbers of another magnitude.
         return Kind.PRECISION
     if found.sort == "tail" and case.family in (Family.SAMPLE, Family.SIZE, Family.UNEQUAL):
         return Kind.TAIL

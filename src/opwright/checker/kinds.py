@@ -82,8 +82,7 @@ class Kind(enum.Enum):
         return _DIAGNOSES[self]
 
 
-# Faults of the numbers in a result, which elements that were never written may cause. Other kinds say that foreign
-# memory was read.
+# Faults in the numbers of a result, which unwritten elements may cause. Other kinds say that foreign memory was read.
 OF_VALUES = frozenset(
     {
         *(Kind.WRONG_RESULT, Kind.SIZE, Kind.TAIL, Kind.RANK, Kind.OPTION),
@@ -120,8 +119,8 @@ _DIAGNOSES = {
     ),
     Kind.CRASH: Diagnosis(
         "the process dies",
-        "the signal tells: SIGSEGV and SIGBUS are memory outside a tensor, SIGFPE an integer divided by zero, SIGABRT "
-        "an exception that nothing catches or a failed assertion, SIGILL an instruction that this processor lacks",
+        "see the signal: SIGSEGV and SIGBUS mean memory outside a tensor, SIGFPE an integer divided by zero, SIGABRT "
+        "an uncaught exception or a failed assertion, SIGILL an instruction that this processor lacks",
         "check sizes, strides, rank and dtype before memory is touched (opwright/check.h); "
         "--sanitize address names the line",
     ),
@@ -182,33 +181,33 @@ _DIAGNOSES = {
     ),
     Kind.PRECISION: Diagnosis(
         "the result lost precision",
-        "terms cancel, or an intermediate result is kept in too few bits",
+        "terms cancel, or an intermediate result is stored with too few bits",
         "compare the numbers that are shown; subtract before numbers become large, accumulate in double",
     ),
     Kind.MAGNITUDE: Diagnosis(
         "wrong at a magnitude",
-        "an intermediate result overflows or underflows, or a constant (a limit, an epsilon) fits some magnitudes only",
+        "an intermediate result overflows or underflows, or a constant (limit, epsilon) suits only some magnitudes",
         "compare the numbers that are shown; scale or shift before squares and exponentials",
     ),
     Kind.EDGE_VALUES: Diagnosis(
         "wrong at zeros, ties, signs or ordered numbers",
-        "a comparison, a rounding or a special case treats these numbers in another way than the reference",
+        "a comparison, a rounding or a special case handles these numbers differently from the reference",
         "compare the elements that are shown with what the reference returns for the same numbers",
     ),
     Kind.INTEGER_VALUES: Diagnosis(
         "wrong for other integers",
-        "negative, large or repeated integers are treated in another way than in the reference, or not rejected",
-        "check the range before memory is touched, and treat what is in it as the reference does",
+        "negative, large or repeated integers are handled differently from the reference, or not rejected",
+        "check the range before memory is touched, and handle integers within it as the reference does",
     ),
     Kind.OPTION: Diagnosis(
         "wrong for another value of an option",
-        "the kernel ignores the argument, supports only the values of the samples, or keeps it in another type",
+        "the kernel ignores the argument, supports only the samples' values, or stores it in another type",
         "support every value that the reference accepts, or reject it with an error",
     ),
     Kind.SHARED: Diagnosis(
         "wrong where arguments share memory",
-        "the kernel writes to an argument, or takes arguments for the same ones because their memory is the same",
-        "write only to fresh memory, and compare nothing by its address",
+        "the kernel writes to an argument, or treats arguments as the same because their memory is the same",
+        "write only to fresh memory, and do not compare arguments by address",
     ),
     Kind.SPECIAL_VALUES: Diagnosis(
         "NaN, infinities or denormals come out wrong",
@@ -221,9 +220,9 @@ _DIAGNOSES = {
         "use int64_t for sizes, strides, indices and their products",
     ),
     Kind.OUT_OF_BOUNDS: Diagnosis(
-        "the kernel reads past the end of an argument, or requires an alignment",
+        "the kernel reads past the end of an argument, or requires a larger alignment",
         "a loop or a vector load goes past the last element, or a load expects more than an element's alignment",
-        "end the vector loop where a whole vector is left, use unaligned loads; --sanitize address names the line",
+        "end the vector loop at the last whole vector, and use unaligned loads; --sanitize address names the line",
     ),
     Kind.UNINITIALISED: Diagnosis(
         "the result holds uninitialised memory",
@@ -261,14 +260,14 @@ _DIAGNOSES = {
         "leave the mode as it is, or restore it before the call returns, also after an error",
     ),
     Kind.EXIT: Diagnosis(
-        "the process ends where it should not, or not as it should",
+        "the process ends during a call, or does not exit cleanly",
         "the kernel calls exit, does not join a thread, or destroys a static object while a thread uses it",
         "raise errors instead; join threads and free resources before the call returns",
     ),
     Kind.CHANNEL: Diagnosis(
         "the operator writes to the channel of the check",
         "native code writes to file descriptors that it did not open",
-        "write only to files that the operator opens; results are judged outside of its process",
+        "write only to files that the operator opens; results are judged outside its process",
     ),
     Kind.RACE: Diagnosis(
         "calls from several threads at once disturb each other",

@@ -43,10 +43,10 @@ CALLS: dict[str, tuple[Kind, str, str]] = {
     "reads_past_the_end": (Kind.OUT_OF_BOUNDS, "the process was ended by SIGSEGV", A_RESULT),
     "writes_later": (
         Kind.LATE,
-        "0.25 s after the call returned, the result reads: float32 (16, 33)",
+        "0.25 s after the call returned, the result has changed to float32 (16, 33)",
         "the numbers that it had when the call returned",
     ),
-    "remembers_addresses": (Kind.STATE, "the call number ", "at ["),
+    "remembers_addresses": (Kind.STATE, "call number ", "at ["),
     "stops_computing": (
         Kind.STATE,
         " calls: float32 (16, 33), at [0, 0]: 0.0; 528 of 528 elements differ",

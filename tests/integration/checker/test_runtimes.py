@@ -128,7 +128,7 @@ def test_a_quick_check_compiles_nothing(right: Loaded, tmp_path: Path) -> None:
 @pytest.mark.parametrize("runtime", ["compile", "vmap", "trace", "script", "export"])
 def test_the_lines_of_each_step_run_as_they_stand(right: Loaded, runtime: str, tmp_path: Path) -> None:
     checked = Checked(right, "product", runtime, tmp_path, quick=True)
-    # The operator may reject variations, and torch.vmap a batch of none, and so may the lines.
+    # The operator may reject variations, and torch.vmap an empty batch, and so may the lines.
     calls = {
         step["repro"]
         for step in checked.steps

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from opwright.checker.steps import Steps
     from opwright.checker.subject import Subject
 
-# The fake kernel sees no numbers, so other ones do not matter. Eager mode checks rejections.
+# The fake kernel sees no numbers, so variations of the numbers do not matter. Eager mode checks rejections.
 _NUMBERS = {Family.MAGNITUDE, Family.EDGE, Family.SPECIAL, Family.INTEGER, Family.SHARED, Family.FAR, Family.BAD_DEVICE}
-# A quick check compares this many variations, about a millisecond each; a full one compares all, and pairs.
+# A quick check compares this many variations, at about a millisecond each; a full one compares all, and pairs.
 _QUICK_CASES = 110
-# Drawn combinations of dtypes.
+# The number of random combinations of dtypes.
 _MIXED = 40
 _QUICK_MIXED = 12
 _DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool)
 
 
 def check_fake(steps: Steps) -> None:
-    """Compare the fake kernel's results with the real ones, for all samples and what else eager mode accepts."""
+    """Compare the fake kernel's results with the real ones, for samples and other calls that eager mode accepts."""
     subject, recorder = steps.subject, steps.recorder
     for case in subject.samples:
         _check(steps, case)
@@ -49,7 +49,7 @@ def check_fake(steps: Steps) -> None:
 
 
 def _further(subject: Subject) -> Iterator[Case]:
-    """Variations of the samples: each family in turn, so that few of them already cover all."""
+    """Variations of the samples: each family in turn, so that a few of them already cover all families."""
     quick = subject.options.quick
     families: dict[Family, list[Case]] = {}
     for case in subject.varied:
@@ -68,7 +68,7 @@ def _further(subject: Subject) -> Iterator[Case]:
 
 
 def _mixed_dtypes(subject: Subject, choose: random.Random, count: int) -> Iterator[Case]:
-    """The first sample with a dtype for each tensor that is drawn: what an operator of PyTorch would promote."""
+    """The first sample with a random dtype for each tensor: PyTorch's own operators would promote them."""
     sample = subject.samples[0]
     found = dict(tensors(sample.arguments))
     paths = [path for path, tensor in found.items() if not tensor.is_complex() and path not in subject.op.mutates]
@@ -95,7 +95,7 @@ def _check(steps: Steps, case: Case) -> bool:
     call = repro.instead(subject, case, _written)
     step = f"{case.name}, real and fake"
     if not recorder.begin(step, call, group=case.group):
-        return True  # it ended an earlier process; others may not
+        return True  # it ended an earlier process; other cases may not
     try:
         real = subject.call(case.fresh())
     except Exception as error:
@@ -108,8 +108,8 @@ def _check(steps: Steps, case: Case) -> bool:
         with mode:
             fake = subject.call(arguments)
     except Exception as error:
-        # The reference rejects it too, and eager mode reports that the kernel does not; or torch.compile raises the
-        # same error, as for x[x > 0] of a single number.
+        # Either the reference rejects the call too, and eager mode reports that the kernel does not; or torch.compile
+        # raises the same error, as for x[x > 0] of a single number.
         is_open = isinstance(error, DataDependentOutputException) and not case.claimed
         if is_open or subject.expected(case).refusal:
             return True

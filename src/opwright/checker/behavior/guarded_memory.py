@@ -1,4 +1,4 @@
-"""Calls the operator with arguments in memory that cannot be written to, before a page that cannot be read."""
+"""Calls the operator with arguments in read-only memory, directly before a page that cannot be read."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _MOST_BYTES = 2**24
 
 
 def check_guarded_memory(subject: Subject, recorder: Recorder) -> None:
-    """Call the operator with arguments in read-only memory that ends where they end.
+    """Call the operator with arguments at the end of read-only memory.
 
     A call that writes to an argument, even if it restores it, or that reads past its end, ends the process.
     """
-    if subject.device != "cpu" or recorder.has(Kind.LATE):  # a late write would end another step
+    if subject.device != "cpu" or recorder.has(Kind.LATE):  # a late write would end the process in another step
         return
     count = _QUICK_CASES if subject.options.quick else _CASES
     cases = [*subject.samples, *(case for case in subject.varied if case.size is not None)][:count]
@@ -72,7 +72,7 @@ def _call(subject: Subject, case: Case, *, writable: bool) -> None:
 
 
 def _moved(tensor: Tensor, pages: list[_Pages]) -> Tensor:
-    """`tensor` with a copy of its memory in pages of its own."""
+    """`tensor` with a copy of its memory in separate pages."""
     nbytes = tensor.untyped_storage().nbytes()
     if tensor.numel() == 0 or tensor.is_meta or tensor.is_conj() or tensor.is_neg():
         return tensor
@@ -84,10 +84,10 @@ def _moved(tensor: Tensor, pages: list[_Pages]) -> Tensor:
 
 
 class _Pages:
-    """Memory that ends where a page begins that cannot be read.
+    """Memory that ends directly before a page that cannot be read.
 
     Args:
-        nbytes: how many bytes are used.
+        nbytes: the number of bytes that are used.
     """
 
     def __init__(self, nbytes: int) -> None:
@@ -96,12 +96,12 @@ class _Pages:
         self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
 
     def tensor(self, nbytes: int) -> Tensor:
-        """The last `nbytes` before the guard."""
+        """The last `nbytes` before the guard page."""
         made = torch.frombuffer(self._memory, dtype=torch.uint8)
         return made[self._size - nbytes : self._size]
 
     def protect(self, *, writable: bool) -> None:
-        """Make the guard inaccessible, or the memory before it read-only."""
+        """Make the guard page inaccessible, or the memory before it read-only."""
         if writable:
             self._set(self._start + self._size, mmap.PAGESIZE, _NOTHING)
         else:

@@ -1,4 +1,4 @@
-"""Checks results at later times: after the call has returned, in memory that is used again, and after many calls."""
+"""Checks results at later times: after the call has returned, in reused memory, and after many calls."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 # How long a result is watched after the call has returned.
 _WATCHED_S = 0.25
-# Calls in the same memory: each changes one number of each tensor, which a fingerprint of some numbers misses.
+# Calls in the same memory: each changes one number of each tensor, which a fingerprint of a few numbers misses.
 _SAME_MEMORY = 12
 _MANY_CALLS = 20000
 _QUICK_MANY_CALLS = 3000
 _MANY_S = 4.0
 _QUICK_MANY_S = 0.7
 _LOOK_EVERY = 97
-# Fewer are enough only if they take this many times as long.
+# At least this many calls are made, unless they take this many times as long as planned.
 _FEWEST_CALLS = 1200
 _PATIENCE = 10
 
 
 def check_later(subject: Subject, recorder: Recorder) -> None:
-    """Check that results are final when the call returns, depend on contents alone, and stay right over many calls."""
+    """Check that results are final when the call returns, depend only on contents, and stay right over many calls."""
     for case in subject.samples:
         code = subject.code(case)
         if not recorder.has(Kind.LATE) and recorder.begin(f"{case.name}: the result some time later", code):
@@ -57,12 +57,12 @@ def _check_final(subject: Subject, recorder: Recorder, case: Case, code: str) ->
     time.sleep(_WATCHED_S)
     if not all(map(same_numbers, pytree.tree_leaves(results), pytree.tree_leaves(kept))):
         changed = difference(results, kept) or "other numbers within rounding"
-        got = f"{_WATCHED_S:g} s after the call returned, the result reads: {changed}"
+        got = f"{_WATCHED_S:g} s after the call returned, the result has changed to {changed}"
         recorder.fail(Failure(Kind.LATE, case.name, code, got, "the numbers that it had when the call returned"))
 
 
 def _check_same_memory(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
-    """Call the operator in the same memory, each time after one number of each tensor was replaced."""
+    """Call the operator in the same memory several times, with one number of each tensor replaced before each call."""
     arguments = case.fresh()
     choose = generator(subject.options.seed, case.name)
     for number in range(_SAME_MEMORY):
@@ -76,9 +76,9 @@ def _check_same_memory(subject: Subject, recorder: Recorder, case: Case, code: s
             return
         wanted = subject.expected(before)
         fault = None if wanted.refusal else subject.judge(before, results)
-        if fault is not None and number > 0:  # other steps report a sample that is wrong in itself
-            got = f"the call number {number + 1}: {fault.got}"
-            loop = f"# again and again, each time with another number in the same memory:\n{code}"
+        if fault is not None and number > 0:  # other steps report a sample whose first result is wrong
+            got = f"call number {number + 1}: {fault.got}"
+            loop = f"# repeatedly, each time with one number changed in the same memory:\n{code}"
             recorder.fail(_alone(subject, before) or Failure(Kind.STATE, case.name, loop, got, fault.expected))
         subject.forget(before)
         if fault is not None:
@@ -88,7 +88,7 @@ def _check_same_memory(subject: Subject, recorder: Recorder, case: Case, code: s
 
 
 def _alone(subject: Subject, case: Case) -> Failure | None:
-    """The fault of one call in fresh memory: then it is not the calls before that matter."""
+    """The fault of one call in fresh memory: if there is one, earlier calls are not the cause."""
     try:
         results = subject.call(case.fresh())
     except Exception:
@@ -97,7 +97,7 @@ def _alone(subject: Subject, case: Case) -> Failure | None:
 
 
 def _change_one_number(arguments: dict[str, Any], choose: torch.Generator) -> None:
-    """Exchange a number of each tensor with another one of it, which keeps integers valid, and change floating ones."""
+    """Swap two numbers of each tensor, which keeps integers valid, and change floating-point ones."""
     for _, tensor in tensors(arguments):
         if tensor.numel() < 1 or tensor.is_meta:
             continue
@@ -108,7 +108,7 @@ def _change_one_number(arguments: dict[str, Any], choose: torch.Generator) -> No
 
 
 def _check_many_calls(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
-    """Call the operator many more times than a warm-up takes, with changing contents, and look at some results."""
+    """Call the operator many more times than a warm-up takes, with changing contents, and check some results."""
     choose = generator(subject.options.seed, case.name, "many calls")
     calls = [case.fresh() for _ in range(2)]
     for _ in range(4):
@@ -130,7 +130,7 @@ def _check_many_calls(subject: Subject, recorder: Recorder, case: Case, code: st
             if number:  # otherwise it raises from the beginning, which other steps report
                 got = f"after {2 * number} calls: {first_line(error)}"
                 wanted = "a result, as from the calls before"
-                recorder.fail(Failure(Kind.STATE, case.name, f"# again and again:\n{code}", got, wanted))
+                recorder.fail(Failure(Kind.STATE, case.name, f"# repeatedly:\n{code}", got, wanted))
             return
         number += 1
         if number % _LOOK_EVERY and number + 1 < most:
@@ -138,6 +138,6 @@ def _check_many_calls(subject: Subject, recorder: Recorder, case: Case, code: st
         for one, results in zip(cases, last, strict=True):
             if (fault := subject.judge(one, results)) is not None:
                 got = f"after {2 * number} calls: {fault.got}"
-                recorder.fail(Failure(Kind.STATE, case.name, f"# again and again:\n{code}", got, fault.expected))
+                recorder.fail(Failure(Kind.STATE, case.name, f"# repeatedly:\n{code}", got, fault.expected))
                 return
     recorder.ok(number)

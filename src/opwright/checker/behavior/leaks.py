@@ -35,7 +35,7 @@ def check_memory_growth(subject: Subject, recorder: Recorder) -> None:
     grown = [_growth(subject, arguments, calls) for _ in range(4)][1:]  # the first round warms up caches
     if min(grown) > _LEAK_BYTES * calls:
         got = f"{min(grown) / calls:.0f} bytes more in use after each call, over {len(grown) * calls} calls"
-        loop = f"# again and again:\n{code}"
+        loop = f"# repeatedly:\n{code}"
         recorder.fail(Failure(Kind.LEAK, case.name, loop, got, "the same memory in use before and after"))
 
 

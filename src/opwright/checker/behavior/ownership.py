@@ -1,4 +1,4 @@
-"""Checks that results own their memory: that they share it with no argument and no other result, and is not freed."""
+"""Checks that results own their memory: that no argument or other result shares it, and that it is not freed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def check_ownership(subject: Subject, recorder: Recorder) -> None:
-    """Check whose memory the results of the samples are."""
+    """Check the memory of the results of the samples."""
     for case in subject.samples:
         _check(subject, recorder, case)
 
 
 def _check(subject: Subject, recorder: Recorder, case: Case) -> None:
     code = subject.code(case)
-    if not recorder.begin(f"{case.name}: whose memory the result is", code, Kind.CRASH):
+    if not recorder.begin(f"{case.name}: the memory of the result", code, Kind.CRASH):
         return
     arguments = case.fresh()
     try:
@@ -39,5 +39,5 @@ def _check(subject: Subject, recorder: Recorder, case: Case) -> None:
     elif any(shares_memory([one], [other]) for one, other in itertools.combinations(returned, 2)):
         recorder.fail(Failure(Kind.ALIAS, case.name, code, "two results in the same memory", declared))
     elif is_freed(returned):
-        got = "a result in memory that the allocator hands out again"
+        got = "a result in memory that the allocator reuses"
         recorder.fail(Failure(Kind.FREED, case.name, code, got, "a result that owns its memory"))

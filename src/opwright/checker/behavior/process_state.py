@@ -1,4 +1,4 @@
-"""Checks that a call leaves the state of the process as it was: floating-point modes, threads, signals, files."""
+"""Checks that a call does not change the state of the process: floating-point modes, threads, signals, files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _libc.setlocale.restype = ctypes.c_char_p
 _LC_ALL = 6
 _SIGNALS = tuple(number for number in range(1, 32) if number not in (signal.SIGKILL, signal.SIGSTOP))
 _SIGACTION_BYTES = 256  # more than the structure has anywhere; it begins with the handler
-# The library itself is an open file, and op.py and its samples may draw random numbers.
+# The library itself is an open file, and op.py with its samples may draw random numbers.
 _MAY_CHANGE_IN_LOADING = ("open files", "PyTorch's random number generator", "Python's random number generator")
 _CALLS = 4
 _BAD_CALLS = 3
@@ -43,8 +43,7 @@ _LONGEST_SHOWN = 100
 def check_process_state(subject: Subject, recorder: Recorder) -> None:
     """Compare the state of the process before and after the first calls of the operator in it.
 
-    Of each sample, and of calls that should be rejected. Before the first one, what loading the library has changed is
-    a fault too.
+    The calls are the samples, and calls that should be rejected. A change by loading the library is a fault too.
     """
     case = subject.samples[0]
     _run_reference(subject, case)  # PyTorch's threads start with the first parallel work
@@ -58,7 +57,9 @@ def check_process_state(subject: Subject, recorder: Recorder) -> None:
     bad = [case for case in subject.varied if case.family in (Family.BAD_RANK, Family.BAD_DTYPE)][:_BAD_CALLS]
     for case in (*subject.samples, *bad):
         code = subject.code(case)
-        if not recorder.died_of(case.name, case.group) and recorder.begin(f"{case.name}: what it leaves behind", code):
+        if not recorder.died_of(case.name, case.group) and recorder.begin(
+            f"{case.name}: the state of the process", code
+        ):
             _report(recorder, case.name, _changes(subject, case), code)
 
 
@@ -68,7 +69,7 @@ def _report(recorder: Recorder, case: str, changes: dict[str, tuple[str, str]], 
 
 
 def _changes(subject: Subject, case: Case) -> dict[str, tuple[str, str]]:
-    """What some calls change in this process: for each description the old and the new state."""
+    """What some calls change in this process: the old and the new state by description."""
     draws = _draws_random_numbers(subject, case)
     before = state()
     printed = _call(subject, case)
@@ -89,7 +90,7 @@ def _changes(subject: Subject, case: Case) -> dict[str, tuple[str, str]]:
 
 
 def state() -> dict[str, Any]:
-    """The state of this process that a call might change, by its description."""
+    """The state of this process that a call might change, by description."""
     found: dict[str, Any] = {}
     for what, ask in _QUESTIONS.items():
         with contextlib.suppress(OSError, AttributeError, RuntimeError):
@@ -98,7 +99,7 @@ def state() -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    """What changed: for each description the old and the new state, in words."""
+    """What changed: the old and the new state as text, by description."""
     changed = {}
     for what, was in before.items():
         now = after.get(what)
@@ -108,7 +109,7 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tupl
 
 
 def restore(before: dict[str, Any]) -> None:
-    """Restore what can be: otherwise it would falsify further results, and hide what the next operator changes."""
+    """Restore what can be restored: a changed state would falsify further results, and hide later changes."""
     torch.set_flush_denormal(before["flushing of denormals to zero"])
     with contextlib.suppress(AttributeError, OSError):
         _libm.fesetround(before["the rounding mode"])
@@ -132,7 +133,7 @@ def restore(before: dict[str, Any]) -> None:
 
 
 def _shown(was: Any, now: Any) -> tuple[str, str]:
-    """Both states in words; of long ones only what differs."""
+    """Both states as text; long ones are reduced to what differs."""
     if isinstance(was, dict) and isinstance(now, dict):
         names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
         words = [", ".join(_entry(name, one) for name in names[:_MOST_SHOWN]) for one in (was, now)]
@@ -209,7 +210,7 @@ def _flushes_denormals() -> bool:
 
 @dataclass(frozen=True)
 class _Action:
-    """What the system does at a signal; two are the same if their handlers are."""
+    """The action of the system at a signal; two actions are equal if their handlers are."""
 
     number: int
     handler: bytes
@@ -231,7 +232,7 @@ def _actions() -> dict[str, _Action]:
 
 
 def _environment() -> dict[str, str]:
-    """The environment that native code sees, which os.environ does not follow."""
+    """The environment that native code sees; os.environ does not follow its changes."""
     entries = ctypes.POINTER(ctypes.c_char_p).in_dll(_libc, "environ")
     found = {}
     at = 0
@@ -245,7 +246,7 @@ def _environment() -> dict[str, str]:
 def _files() -> dict[str, str]:
     found = {}
     for file in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):  # the folder itself was open while it was read
+        with contextlib.suppress(OSError):  # the folder itself was open while it was listed
             target = str(file.readlink())
             if target != f"/proc/{os.getpid()}/fd":
                 found[file.name] = target

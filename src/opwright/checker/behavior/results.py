@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
 
 # The content of poisoned memory.
-_POISON = "NaN or the largest integer, which fresh memory was filled with"
-# What varies where numbers lie in memory.
+_POISON = "NaN or the largest integer, with which fresh memory was filled"
+# The families that vary where numbers lie in memory.
 _OF_THE_LAYOUT = (Family.STRIDES, Family.OFFSET, Family.SHARED)
-# When a wrong result is looked at again.
+# How long to wait before a wrong result is read again.
 _LATER_S = 0.05
 # Expected results of more elements are not kept for the other runtimes.
 _KEPT_ELEMENTS = 2**16
 
 
 def check_results(subject: Subject, recorder: Recorder, cases: Iterable[Case]) -> None:
-    """Check the results of all `cases`; a fault at a size is named by all of the sizes at which it occurs."""
+    """Check the results of all `cases`; the kind of a fault at a size depends on all sizes at which it occurs."""
     sizes = SizePattern()
     for case in cases:
-        # Rows far apart are strides too: if any strides are ignored, they show nothing new.
+        # Rows far apart are a stride too: if strides are ignored anyway, they show nothing new.
         if case.family is Family.FAR and recorder.has(Kind.STRIDES):
             continue
         fault = _fault(subject, recorder, case)
@@ -58,7 +58,7 @@ def check_results(subject: Subject, recorder: Recorder, cases: Iterable[Case]) -
 
 
 def _smallest(subject: Subject, recorder: Recorder, case: Case, fault: Failure) -> Failure:
-    """`fault` as the smallest case shows it that was found."""
+    """`fault` as shown by the smallest failing case that was found."""
     if fault.kind not in OF_VALUES or not recorder.begin(f"{case.name}: made smaller", fault.repro, fault.kind):
         return fault
     faults = {case.name: fault}
@@ -81,7 +81,7 @@ def _smallest(subject: Subject, recorder: Recorder, case: Case, fault: Failure) 
 
 
 def _fault(subject: Subject, recorder: Recorder, case: Case) -> Failure | None:
-    """The fault of one case, which is counted if there is none."""
+    """The fault of one case; a case without one is counted."""
     code = subject.code(case)
     crash = Kind.INDEX_OVERFLOW if case.family is Family.FAR else Kind.CRASH
     if not recorder.begin(case.name, code, crash, case.group):
@@ -117,8 +117,8 @@ def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Outline) -> 
 
 
 def _refined(subject: Subject, case: Case, results: list[Any], fault: Failure) -> Failure:
-    """`fault` with the kind that a later look and further calls show: late, not written, or wrong with more threads."""
-    if case.family is Family.FAR:  # a wrong index reads and writes anywhere, whatever else that shows
+    """`fault` with the kind that a later read and further calls show: late, unwritten, or wrong with more threads."""
+    if case.family is Family.FAR:  # a wrong index reads and writes anywhere, so further calls prove nothing
         return fault
     code = subject.code(case)
     time.sleep(_LATER_S)
@@ -130,7 +130,7 @@ def _refined(subject: Subject, case: Case, results: list[Any], fault: Failure) -
 
 
 def _further(subject: Subject, case: Case, results: list[Any], fault: Failure) -> dict[str, Any]:
-    """What further calls show of a fault, as changes of its attributes."""
+    """What further calls show about a fault, as changes of its attributes."""
     if case.family in _OF_THE_LAYOUT:
         return {"kind": Kind.WRONG_RESULT} if _is_wrong_in_plain_memory(subject, case) else {}
     if _is_right_with_one_thread(subject, case):
@@ -141,7 +141,7 @@ def _further(subject: Subject, case: Case, results: list[Any], fault: Failure) -
 
 
 def _is_right_with_one_thread(subject: Subject, case: Case) -> bool:
-    """Whether the results of one thread are right, and those of several are still wrong."""
+    """Whether the results with one thread are right, while those with several are still wrong."""
     with threads(1):
         alone = _fault_again(subject, case)
     return alone is None and _fault_again(subject, case) is not None
@@ -156,7 +156,7 @@ def _differs_when_repeated(subject: Subject, case: Case, results: list[Any]) -> 
 
 
 def _is_wrong_in_plain_memory(subject: Subject, case: Case) -> bool:
-    """Whether the same numbers in contiguous memory, which nothing shares, give a wrong result too."""
+    """Whether the same numbers in contiguous, unshared memory give a wrong result too."""
     plain = pytree.tree_map_only(Tensor, lambda one: one.clone(memory_format=torch.contiguous_format), case.arguments)
     return _fault_again(subject, Case(f"{case.name}, in plain memory", case.family, plain)) is not None
 
@@ -169,7 +169,7 @@ def _fault_again(subject: Subject, case: Case) -> Failure | None:
 
 
 def _is_judged(case: Case, wanted: Outline) -> bool:
-    """Whether the reference says what is right: it has the kernels, and its own precision suffices."""
+    """Whether the reference can judge the case: PyTorch has the kernels, and its precision suffices."""
     if wanted.unknown:
         return False
     if wanted.refusal or case.family not in (Family.MAGNITUDE, Family.PAIR):
@@ -196,7 +196,7 @@ def _written(subject: Subject, case: Case, arguments: dict[str, Any], code: str)
 
 
 def _is_poison(subject: Subject, case: Case, results: list[Any]) -> bool:
-    """Whether the wrong values in `results` are the filling of fresh memory: without it, they are others."""
+    """Whether the wrong values in `results` are the poison of fresh memory: without it, they are different."""
     with poisoned(on=False):
         try:
             plain = subject.call(case.fresh())

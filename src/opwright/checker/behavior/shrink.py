@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MOST_TRIALS = 60
-# Sizes and layouts are the fault itself: a smaller tensor would be another case.
+# Here sizes and layouts are the fault itself: a smaller tensor would be a different case.
 _FIXED = {Family.SAMPLE, Family.SIZE, Family.EMPTY, Family.UNEQUAL, Family.FAR}
 _WRITTEN_OUT = 6
 
 
 def smallest(case: Case, fails: Callable[[Case], bool]) -> Case:
-    """The smallest case found that `fails`: dimensions of one size are cut together, or a dimension alone.
+    """The smallest case found that `fails`: all dimensions of one size are cut together, or one dimension alone.
 
     Args:
         case: a case that fails.
@@ -47,7 +47,7 @@ def _cut(given: Arguments) -> Iterator[Arguments]:
     sizes = sorted({size for *_, size in places if size > 1}, reverse=True)
     groups = [[place for place in places if place[2] == size] for size in sizes]
     alone = [[place] for group in groups if len(group) > 1 for place in group]
-    # Halves first, of whatever it is: single rows would use up the trials.
+    # Halves first, of every kind: single rows would use up the trials.
     for is_half in (True, False):
         for group in (*groups, *alone):
             size = group[0][2]

@@ -1,4 +1,4 @@
-"""The sizes at which an operator is wrong, which tell a skipped remainder of a vector loop from other faults."""
+"""The sizes at which an operator is wrong, which distinguish a skipped remainder of a vector loop from other faults."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ FAKE_MODE_CODE = (
 
 
 def fake_mode() -> FakeTensorMode:
-    """A mode in which the sizes of arguments are numbers, and results may have sizes that depend on values."""
-    # A number that is read from a tensor stays an error: torch.compile does not support it by default either.
+    """A mode in which the sizes of arguments are integers, and those of results may depend on values."""
+    # Reading a number from a tensor is still an error: torch.compile does not support it by default either.
     return FakeTensorMode(static_shapes=True, shape_env=ShapeEnv(allow_scalar_outputs=False))
 
 
@@ -28,7 +28,7 @@ class OpenSizes:
     """The real values of the sizes that the results of a fake kernel leave open.
 
     Args:
-        pairs: the real and the fake results. An open size is known from the first dimension that it is the size of.
+        pairs: the real and the fake results. The first dimension that has an open size determines its value.
     """
 
     def __init__(self, pairs: Iterable[tuple[Any, Any]]) -> None:

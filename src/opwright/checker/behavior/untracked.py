@@ -1,4 +1,4 @@
-"""Finds arguments that the reference depends on, though autograd does not track how."""
+"""Finds arguments that the reference depends on although autograd does not track them."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
     from opwright.spec import Op
 
-# Relative changes of the arguments: the response to the first is twice that to the second if there is a derivative.
+# Relative changes of the arguments: if there is a derivative, the response to the first is twice that to the second.
 _LARGE, _SMALL = 2.0**-6, 2.0**-7
-# How far the ratio of the two responses may be from 2: curvature and rounding change it, steps change it more.
+# How far the ratio of the two responses may be from 2: curvature and rounding change it, but steps change it more.
 _RATIO_WITHIN = 0.5
 
 
 def untracked(op: Op, fresh: Callable[[], dict[str, Any]], names: Sequence[str]) -> list[str]:
-    """Those of the arguments `names` that the reference depends on, though its results have no graph to them.
+    """The arguments among `names` that the reference depends on although its results have no graph to them.
 
     The gradient that PyTorch computes for them is zero, which is wrong: the reference calls an operator that has no
-    derivative, or leaves autograd (`.detach()`, NumPy, `torch.no_grad()`). A result that changes only in steps, as
-    that of a comparison does, depends on nothing here: its derivative is zero.
+    derivative, or leaves autograd (`.detach()`, NumPy, `torch.no_grad()`). A result that changes only in steps, such
+    as that of a comparison, counts as independent: its derivative is zero.
 
     Args:
         op: the operator.
-        fresh: makes the arguments of the call, by name, anew each time.
+        fresh: makes fresh arguments of the call, by name.
         names: names of arguments; those that hold no floating-point tensors are ignored.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PyTorch warns of an operator without a derivative
+        warnings.simplefilter("ignore")  # PyTorch warns about an operator without a derivative
         generator = torch.Generator().manual_seed(0)
         grads = [
             torch.randn(result.shape, generator=generator, dtype=torch.float64).to(result)
@@ -67,7 +67,7 @@ def _is_lost(op: Op, fresh: Callable[[], dict[str, Any]], grads: Sequence[Tensor
         outputs, incoming = zip(*pairs, strict=True) if pairs else ((), ())
         found = torch.autograd.grad(outputs, leaves, incoming, allow_unused=True) if outputs and leaves else ()
     known = [gradient for gradient in found if gradient is not None]
-    # An operator that PyTorch's operators make up has a graph, but none that torch.func sees.
+    # An operator composed of PyTorch's operators has a graph, but torch.func does not see it.
     return any(bool(gradient.any()) for gradient in known) if known else _depends(op, fresh, name)
 
 

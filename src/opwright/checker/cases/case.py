@@ -36,7 +36,7 @@ class Family(enum.Enum):
 
 
 def size_family(size: int) -> Family:
-    """What a case varies in which a dimension has another size."""
+    """The family of a case in which a dimension has another size."""
     return Family.EMPTY if size == 0 else Family.SIZE
 
 
@@ -62,13 +62,13 @@ class Case:
 
     @property
     def group(self) -> str:
-        """What it varies, in words: one crash makes others of its group likely. Empty for a sample."""
+        """What it varies, in words: after a crash, others in the same group are likely. Empty for a sample."""
         if self.family is Family.SAMPLE:
             return ""
         return f"{self.family.value} of {self.argument}" if self.argument else self.family.value
 
     def fresh(self) -> dict[str, Any]:
-        """Copies of the arguments, with the same layouts; what shares memory shares it in the copies too."""
+        """Copies of the arguments, with the same layouts; tensors that share memory share it in the copies too."""
         storages: dict[int, torch.UntypedStorage] = {}
         fresh: dict[str, Any] = pytree.tree_map_only(Tensor, lambda one: copied(one, storages), self.arguments)
         return fresh
@@ -77,7 +77,7 @@ class Case:
         """Copies of the arguments in which the bytes of booleans are 0 and 1, as PyTorch's own operators expect.
 
         Args:
-            apart: whether each copy has memory of its own.
+            apart: whether each copy has its own memory.
         """
         fresh = pytree.tree_map_only(Tensor, copied, self.arguments) if apart else self.fresh()
         plain: dict[str, Any] = pytree.tree_map_only(Tensor, _with_plain_booleans, fresh)
@@ -88,8 +88,8 @@ def copied(tensor: Tensor, storages: dict[int, torch.UntypedStorage] | None = No
     """A copy with the same sizes, strides and storage offset.
 
     Args:
-        tensor: what to copy.
-        storages: the copies of storages so far, which tensors that share memory share.
+        tensor: the tensor to copy.
+        storages: the storages copied so far, so that tensors that share memory share the copy.
     """
     if tensor.device.type == "meta" or is_far(tensor):
         return tensor
@@ -107,7 +107,7 @@ class Layout:
 
     Attributes:
         dtype: the dtype of its elements.
-        offset: how many elements precede its first one.
+        offset: its storage offset, in elements.
         shape: its sizes.
         strides: its strides, in elements.
         is_conj: whether it is conjugated when it is read.
@@ -137,7 +137,7 @@ class Layout:
 
 def _with_plain_booleans(tensor: Tensor) -> Tensor:
     if tensor.dtype == torch.bool and not tensor.is_meta and not is_far(tensor):
-        # All of the memory, because elements of an expanded tensor share theirs.
+        # All of the memory, because elements of an expanded tensor share memory.
         torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage()).clamp_(max=1)
     return tensor
 

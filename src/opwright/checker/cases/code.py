@@ -24,7 +24,8 @@ _LOOKED_AT = 2**16
 def call_code(op: Op, case: Case) -> str:
     """Lines of Python that open the library and call `op` with the arguments of `case`.
 
-    Tensors that are too large to be written out are loaded from a file, whose name is `inputs_of(case)` at first.
+    Tensors that are too large to be written out are loaded from a file, with the placeholder `inputs_of(case)` as its
+    name.
     """
     lines = ["import opwright, torch", f"opwright.open({str(op.library.root)!r})"]
     loaded = loaded_names(case)
@@ -43,17 +44,17 @@ def call_code(op: Op, case: Case) -> str:
 
 
 def loaded_names(case: Case) -> list[str]:
-    """The arguments that are loaded from a file: those with tensors that no expression replaces."""
+    """The arguments that are loaded from a file: those with tensors that are not written out."""
     return [name for name, value in case.arguments.items() if not all(map(_is_written, derive.tensors(value)))]
 
 
 def inputs_of(case: Case) -> str:
-    """What stands for the file with the arguments of `case` until it is written."""
+    """The placeholder for the file with the arguments of `case` until it is written."""
     return f"inputs of {case.name}"
 
 
 def _is_written(tensor: Tensor) -> bool:
-    """Whether an expression replaces this tensor: the tensor is short, or its memory is too large for a file."""
+    """Whether this tensor is written out: it is short, or its memory is too large for a file."""
     if tensor.is_meta or is_far(tensor) or tensor.numel() == 0 or _is_large(tensor):
         return True
     is_dense = tensor.is_contiguous() and tensor.storage_offset() == 0 and not (tensor.is_conj() or tensor.is_neg())
@@ -82,7 +83,7 @@ def value_code(value: Any) -> str:
 def _comment(value: Any) -> str:
     tensors = derive.tensors(value)
     if any(map(_is_large, tensors)):
-        return "  # other numbers than those of the check: the size alone shows the fault"
+        return "  # not the numbers of the check: the size alone shows the fault"
     return "  # untouched pages cost nothing" if any(map(is_far, tensors)) else ""
 
 

@@ -1,4 +1,4 @@
-"""Whether a call is cheap enough to make: its reference is first run without numbers."""
+"""Decides whether a call is cheap enough to make: its reference is first run without numbers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _MOST_ELEMENTS = 2**24
 _SECONDS = 2.0
 # Numbers up to this cannot make a call expensive.
 _HARMLESS = 64
-# Neither can tensors of this many elements. With more than the second number, a call is made only if its reference can
-# be run without numbers.
+# Neither can tensors with the first number of elements. With more than the second number, a call is made only if its
+# reference can be run without numbers.
 _FEW_ELEMENTS = 2**11
 _MANY_ELEMENTS = 2**18
 
@@ -41,7 +41,7 @@ class _Sizes(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         for tensor in pytree.tree_leaves(made):
-            # A size that depends on values is not known, and counts as one.
+            # A size that depends on values is unknown, and counts as 1.
             if isinstance(tensor, Tensor) and math.prod(n for n in tensor.shape if isinstance(n, int)) > _MOST_ELEMENTS:
                 raise _TooExpensive
         return made
@@ -63,7 +63,7 @@ def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
     except _TooExpensive:
         return False
     except Exception as error:
-        # A branch that depends on numbers is unknown; other errors reject the call, which costs nothing.
+        # The cost of a branch that depends on numbers is unknown; other errors reject the call, which costs nothing.
         is_unknown = "data-dependent" in str(error).lower() or "DataDependent" in type(error).__name__
         return not is_unknown or (not has_large_number and elements <= _MANY_ELEMENTS)
     return True
@@ -75,7 +75,7 @@ def _is_large(value: Any) -> bool:
 
 @contextlib.contextmanager
 def _no_log() -> Iterator[None]:
-    """No log of the calls that PyTorch rejects: each would be a traceback on stderr."""
+    """Suppress the log of calls that PyTorch rejects, a traceback on stderr for each."""
     log = logging.getLogger(FakeTensorMode.__module__)
     before, log.disabled = log.disabled, True
     try:
@@ -86,7 +86,7 @@ def _no_log() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _time_limit() -> Iterator[None]:
-    """Raise if the block takes too long. Only in the main thread, which alone receives signals."""
+    """Raise if the block takes too long. Works only in the main thread, which alone receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -92,7 +92,7 @@ def _reversed(tensor: Tensor) -> Tensor:
 
 
 def _overlapping(tensor: Tensor) -> Tensor:
-    """Rows that begin one element after each other, as those of a sliding window do; with other numbers."""
+    """Rows that begin one element after each other, like those of a sliding window; the numbers change."""
     row = tensor[0].clone(memory_format=torch.contiguous_format)
     memory = torch.cat([row.flatten(), tensor[1:].flatten()])
     return memory.as_strided(tensor.shape, (1, *row.stride()))

@@ -1,4 +1,4 @@
-"""Other values for what is not a tensor: numbers, flags, strings, lists, and arguments that may be left out."""
+"""Other values for arguments that are not tensors: numbers, flags, strings, lists, and optional arguments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opwright.spec.schema import Parameter
 
 _INTEGERS = (0, 1, -1, 2, -2, 3, 4, 5, 8)
-# Beyond 32 bits, and at the end of 64: a kernel that keeps them in an int sees others.
+# Beyond 32 bits, and at the limits of 64: a kernel that stores them in an int sees other values.
 _EXTREMES = (2**31, 2**32, 2**32 + 1, -(2**31) - 1, 2**63 - 1, -(2**63))
 _FLOATS = (0.0, 1.0, -1.0, 0.5, 2.0, 1e-3, 1e-10, 1e10, 3.7, -0.3)
 _LONGEST = 40
@@ -130,7 +130,7 @@ def _lists(kind: str, value: Any, case: Case) -> Iterator[Any]:
 
 
 def _tensors_like(case: Case) -> Iterator[Tensor]:
-    """Tensors for an argument that is left out: like another argument, or like a row, a column, or one number of it."""
+    """Tensors for an optional argument: like another argument, or like a row, a column, or one number of it."""
     for _, tensor in tensors(case.arguments):
         if not tensor.is_meta:
             dense = tensor.detach().clone(memory_format=torch.contiguous_format)
@@ -145,7 +145,7 @@ def _tensors_like(case: Case) -> Iterator[Tensor]:
 
 
 def _literals(function: Callable[..., Any]) -> dict[type, list[Any]]:
-    """The literals in the source of a reference, and in the constants that it uses: values that it asks for."""
+    """The literals in the source of a reference, and in the constants that it uses: values that it tests for."""
     found: dict[type, list[Any]] = {}
 
     def keep(value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Varies the sizes of tensors that samples make by hand, where `Make` has no size to vary."""
+"""Varies the sizes of tensors that samples make by hand, without a size of `Make` to vary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opwright.spec import derive
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# Beside these, one less and one more than the size itself.
+# In addition, one less and one more than the size itself.
 _SIZES = (0, 1, 2, 9, 17, 33)
 _QUICK_SIZES = (0, 1, 17)
 _MOST_SIZES_VARIED = 4
@@ -22,14 +22,14 @@ _MOST_ELEMENTS = 2**21
 
 
 def resized(case: Case, others: Sequence[Case], *, quick: bool) -> Iterator[Case]:
-    """Calls in which a size of `case` is another one, wherever it occurs: tensors are cut, or repeat themselves.
+    """Calls in which a size of `case` is changed wherever it occurs: tensors are truncated, or repeated.
 
-    Whether such a call is valid, the reference decides.
+    The reference decides whether such a call is valid.
 
     Args:
         case: the call.
-        others: its variations in size so far. A tensor that one of them varies is left as it is.
-        quick: fewer sizes.
+        others: its variations in size so far. A tensor that one of them varies is not changed.
+        quick: whether to try fewer sizes.
     """
     fixed = _fixed(case, others)
     given = derive.tensors(case.arguments)
@@ -46,7 +46,7 @@ def resized(case: Case, others: Sequence[Case], *, quick: bool) -> Iterator[Case
 
 
 def _fixed(case: Case, others: Sequence[Case]) -> list[tuple[int, int]]:
-    """The dimensions of the tensors that no other case varies: the number of the tensor, and of its dimension."""
+    """The dimensions of the tensors that no other case varies, as (index of the tensor, index of the dimension)."""
     shapes = [[tensor.shape for tensor in derive.tensors(one.arguments)] for one in (case, *others)]
     alike = [one for one in shapes if len(one) == len(shapes[0])]
     return [

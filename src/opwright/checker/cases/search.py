@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opwright.spec import Op
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.int32)
-# Each tensor alone in these: numbers of another kind than what goes with it.
+# Each tensor alone is converted to these: a dtype of another kind than that of the other tensors.
 _ALONE = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32)
 # Around the widths of vectors and the sizes of blocks.
 _SIZES = (
@@ -93,7 +93,7 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options) -> It
             [*shared(op, base), *unequal(base)],
         ]
         there = [group for group in groups if group]
-        # In the order of the groups: a layout is lost where the numbers are replaced after it.
+        # In the order of the groups: a layout is lost if the numbers are replaced after it.
         picked = sorted(choose.sample(range(len(there)), min(2, len(there))))
         case = base
         try:
@@ -107,7 +107,7 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options) -> It
 
 
 def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
-    """Variations of the numbers, the options, the ranks and the shapes of one sample, and of what shares memory."""
+    """Variations of the numbers, options, ranks, shapes and shared memory of one sample."""
     for variations in (
         contents(case, options.seed),
         other_options(op, case),
@@ -119,7 +119,7 @@ def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
 
 
 def _made(variations: Iterable[Variation], case: Case) -> Iterator[Case]:
-    """`case` with each of the `variations` that apply: PyTorch computes nothing with some dtypes, as uint16."""
+    """`case` with each of the `variations` that apply: PyTorch computes nothing in some dtypes, such as uint16."""
     for one in variations:
         with contextlib.suppress(Exception):
             yield one.of(case)
@@ -145,7 +145,7 @@ def _dtypes(op: Op, given: list[Case], chosen: list[int], device: str, options: 
 
 
 def _layouts(op: Op, case: Case) -> Iterator[Variation]:
-    # PyTorch passes lazily negated and conjugated tensors as they are in a list of optional ones, whatever the kernel.
+    # PyTorch does not resolve lazily negated and conjugated tensors in a list of optional ones, whatever the kernel.
     unresolved = {parameter.name for parameter in op.parameters if parameter.type == "List[Optional[Tensor]]"}
     for path, tensor in tensors(case.arguments):
         for name, family, make in layouts(tensor):
@@ -161,7 +161,7 @@ def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: O
     elements = [max(elements_in(given[at].arguments), 1) for at in chosen]
     tried: list[dict[SizeSlot, int]] = []
     for slot in slots:
-        # For each sample its own: the size that divides a small one is too large for the others.
+        # Separately for each sample: the size that divides a small one is too large for the others.
         split = dict.fromkeys(-(-_SPLIT_ELEMENTS * max(slot.default, 1) // count) | 1 for count in elements)
         large = (*split,) if options.quick else (*split, _SPLIT_ROWS)
         tried += [{slot: size} for size in (*(_QUICK_SIZES if options.quick else _SIZES), *large)]
@@ -184,7 +184,7 @@ def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: O
 
 
 def _two_sizes(slots: list[SizeSlot], options: Options) -> Iterator[dict[SizeSlot, int]]:
-    """Two sizes at once, chosen at random: what was equal, or one a multiple of the other, no longer is."""
+    """Two sizes at once, chosen at random: sizes that were equal, or multiples of each other, no longer are."""
     choose = choice(options.seed)
     some = [size for size in _SIZES if 0 < size <= 129]
     for _ in range((_QUICK_SIZE_PAIRS if options.quick else _SIZE_PAIRS) if len(slots) > 1 else 0):
@@ -211,9 +211,9 @@ def _bad(case: Case) -> Iterator[Variation]:
             if tensor.dtype != dtype and not tensor.is_complex():
                 name = str(dtype).removeprefix("torch.")
                 yield replacing(f"{path} alone in {name}", Family.BAD_DTYPE, path, _to(dtype))
-        yield replacing(f"{path} with one dimension more", Family.BAD_RANK, path, lambda x: x.unsqueeze(0))
+        yield replacing(f"{path} with one more dimension", Family.BAD_RANK, path, lambda x: x.unsqueeze(0))
         if tensor.dim() > 0 and tensor.shape[0] > 0:
-            yield replacing(f"{path} with one dimension less", Family.BAD_RANK, path, lambda x: x[0].clone())
+            yield replacing(f"{path} with one fewer dimension", Family.BAD_RANK, path, lambda x: x[0].clone())
         if tensor.dim() > 1:
             yield replacing(f"{path} flattened", Family.BAD_RANK, path, lambda x: x.flatten().clone())
         if several and tensor.device.type != "meta" and tensor.dim() > 0:

@@ -1,4 +1,4 @@
-"""Tensors of other ranks, and with dimensions that were equal by accident made unequal."""
+"""Tensors of other ranks, and with accidentally equal dimensions made unequal."""
 
 from __future__ import annotations
 
@@ -19,33 +19,32 @@ if TYPE_CHECKING:
 _LARGEST_RANK = 8
 _MOST_DIMENSIONS = 12  # of all tensors; pairs of them are varied together
 
-# A dimension of a tensor: its path, and the dimension's number.
+# A dimension of a tensor: the path of the tensor, and the index of the dimension.
 Place = tuple[str, int]
 
 
 def ranks(case: Case) -> Iterator[Variation]:
-    """All tensors with other numbers of dimensions at once: a number each, flat, and up to eight dimensions."""
+    """All tensors with another number of dimensions at once: single elements, flat, and up to eight dimensions."""
     found = [(path, tensor) for path, tensor in tensors(case.arguments) if tensor.numel()]
     if not found:
         return
-    yield Variation("all tensors with one number", Family.RANK, _each(lambda x: x.flatten()[0].clone()))
+    yield Variation("all tensors with one element", Family.RANK, _each(lambda x: x.flatten()[0].clone()))
     yield Variation("all tensors flattened", Family.RANK, _each(lambda x: x.flatten().clone()))
     for rank in range(max(tensor.dim() for _, tensor in found) + 1, _LARGEST_RANK + 1):
         yield Variation(f"all tensors with {rank} dimensions", Family.RANK, _each(_with_rank(rank)))
     if all(tensor.dim() for _, tensor in found):
         yield Variation(
-            "all tensors with two of a first dimension", Family.RANK, _each(lambda x: torch.stack([x, x.flip(0)]))
+            "all tensors with a new first dimension of two", Family.RANK, _each(lambda x: torch.stack([x, x.flip(0)]))
         )
         yield Variation(
-            "all tensors with a last dimension of two", Family.RANK, _each(lambda x: torch.stack([x, x], -1))
+            "all tensors with a new last dimension of two", Family.RANK, _each(lambda x: torch.stack([x, x], -1))
         )
 
 
 def unequal(case: Case) -> Iterator[Variation]:
     """Each dimension one longer or shorter, alone and together with another one of the same size.
 
-    Dimensions that samples made equal by accident differ then; those that have to be equal no longer are, which the
-    reference rejects.
+    Dimensions that are equal only by accident then differ; if they must be equal, the reference rejects the call.
     """
     places = [(path, dim) for path, tensor in tensors(case.arguments) for dim in range(tensor.dim())][:_MOST_DIMENSIONS]
     for count in (1, 2):

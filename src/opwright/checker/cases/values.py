@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from opwright.checker.cases.case import Case
 
-# Makes other numbers of a contiguous copy of a tensor.
+# Makes other numbers from a contiguous copy of a tensor.
 Content = Callable[[Tensor, torch.Generator], Tensor]
 
 _SCALES = (1e-30, 1e-20, 1e-10, 1e-5, 1e-3, 1e3, 1e5, 1e10, 1e20, 1e30)
@@ -26,7 +26,7 @@ _ROW_VALUES = {"NaN": float("nan"), "-inf": float("-inf"), "+inf": float("inf")}
 
 
 def contents(case: Case, seed: int) -> Iterator[Variation]:
-    """Variations of the numbers in the tensors of `case`: in all of a sort at once, and in each alone."""
+    """Variations of the numbers in the tensors of `case`: in all tensors of a kind at once, and in each alone."""
     for moves, table in ((_is_floating, _FLOATING), (_is_integer, _INTEGER), (_is_boolean, _BOOLEAN)):
         paths = [path for path, tensor in tensors(case.arguments) if moves(tensor) and tensor.numel()]
         for what, (family, content) in table.items():
@@ -40,7 +40,7 @@ def _changing(paths: list[str], content: Content, seed: int, *words: str) -> Cha
     def change(given: Arguments) -> Arguments:
         changed = given
         for path, tensor in tensors(given):
-            # Other random numbers for each tensor: special values lie at other places of each.
+            # Different random numbers for each tensor: special values lie at different places in each.
             if path in paths and tensor.numel() and not tensor.is_meta:
                 dense = tensor.detach().clone(memory_format=torch.contiguous_format)
                 made = content(dense, generator(seed, path, *words))
@@ -85,7 +85,7 @@ def _wild(x: Tensor, g: torch.Generator) -> Tensor:
 
 def _sprinkled(*numbers: float) -> Content:
     def sprinkle(x: Tensor, g: torch.Generator) -> Tensor:
-        # Every fifth element, from a random one on: some rows and vectors have one, some have none.
+        # Every fifth element, from a random start: some rows and vectors have one, some have none.
         flat = x.view(-1)
         places = torch.arange(int(torch.randint(0, min(5, x.numel()), (), generator=g)), flat.numel(), 5)
         flat[places] = torch.tensor(numbers, dtype=x.dtype).repeat(len(places))[: len(places)].to(x.device)
@@ -179,7 +179,7 @@ def _limit(name: str, *, everywhere: bool) -> Content:
 
 
 def _one_past(x: Tensor, g: torch.Generator) -> Tensor:
-    # An index of a tensor's end: one more than the largest.
+    # An index just past a tensor's end: one more than the largest.
     return _single(min(int(x.max()) + 1, torch.iinfo(x.dtype).max))(x, g)
 
 
@@ -210,7 +210,7 @@ _INTEGER: dict[str, tuple[Family, Content]] = {
 
 
 def _other_bytes(x: Tensor, g: torch.Generator) -> Tensor:
-    """The same booleans; those that are true are other bytes than 1, as in memory that another program wrote."""
+    """The same booleans, with true ones stored as bytes other than 1, as in memory that another program wrote."""
     bytes_of = torch.randint(2, 256, x.shape, generator=g, dtype=torch.uint8).to(x.device)
     return (bytes_of * x.to(torch.uint8)).view(torch.bool)
 
@@ -221,5 +221,5 @@ _BOOLEAN: dict[str, tuple[Family, Content]] = {
     "inverted": (Family.EDGE, lambda x, _: ~x),
     "with one true": (Family.EDGE, lambda x, g: _single(1)(torch.zeros_like(x), g)),
     "with one false": (Family.EDGE, lambda x, g: _single(0)(torch.ones_like(x), g)),
-    "in other bytes than 0 and 1": (Family.EDGE, _other_bytes),
+    "in bytes other than 0 and 1": (Family.EDGE, _other_bytes),
 }

@@ -1,4 +1,4 @@
-"""A change of a call: what it changes, and how."""
+"""A change to a call: what it changes, and how."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Change = Callable[[Arguments], Arguments]
 
 @dataclass(frozen=True)
 class Variation:
-    """One change of a call.
+    """One change to a call.
 
     Attributes:
         what: the change in words: `x transposed`.
         family: what it varies.
-        change: returns the changed arguments; those that it gets stay as they are. Raises if it does not apply to them.
+        change: returns the changed arguments, and leaves its input as it is. Raises if it does not apply.
         argument: the argument that it varies, `x` or `xs[0]`; empty if it varies several.
     """
 
@@ -39,7 +39,7 @@ class Variation:
 
 
 def replacing(what: str, family: Family, path: str, make: Callable[[Tensor], Tensor]) -> Variation:
-    """A variation that replaces the tensor at `path` by what `make` makes of it."""
+    """A variation that replaces the tensor at `path` by what `make` returns for it."""
     return Variation(what, family, lambda given: replaced(given, path, make(tensor_at(given, path))), path)
 
 
@@ -70,10 +70,10 @@ def replaced(arguments: Arguments, path: str, value: Any) -> Arguments:
 
 
 def choice(seed: int) -> random.Random:
-    """What chooses among variations, the same ones for the same seed."""
+    """A random generator that chooses variations, the same ones for the same seed."""
     return random.Random(seed)  # noqa: S311  variations, not secrets
 
 
 def generator(seed: int, *words: str) -> torch.Generator:
-    """Random numbers that depend on the seed and on `words`."""
+    """A random generator that depends on the seed and on `words`."""
     return torch.Generator().manual_seed(zlib.crc32("\n".join(words).encode(), seed & 0xFFFFFFFF))

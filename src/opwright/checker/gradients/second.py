@@ -112,7 +112,7 @@ def check_second_derivatives(subject: Subject, recorder: Recorder, cases: list[C
         except Exception as error:
             if _REFUSAL.search(str(error)):
                 recorder.note(
-                    f"it has no second derivatives, and raises an error if they are wanted ({first_line(error)})"
+                    f"it has no second derivatives, and raises an error if they are requested ({first_line(error)})"
                 )
                 return False
             wanted = "second derivatives, or an error that says that it is not differentiable twice"

@@ -61,7 +61,9 @@ def _run(job: Job, verdicts: Verdicts, environment: Mapping[str, str], python: S
     completed = process.completed
     if completed.exit_code == 0 and not completed.timed_out:
         return
-    ended = f"no end after {_LONGEST_S:g} s" if completed.timed_out else f"the process {ending(completed.exit_code)}"
+    ended = (
+        f"not finished after {_LONGEST_S:g} s" if completed.timed_out else f"the process {ending(completed.exit_code)}"
+    )
     output = completed.output.strip()[-2000:]
     if done:
         failure = Failure(Kind.EXIT, "after the calls", step.get("repro", ""), ended, "exit code 0", output)

@@ -55,7 +55,7 @@ def _complete(cell: Cell, failure: Failure, job: Job, verdicts: Verdicts) -> Fai
     def load(found: re.Match[str]) -> str:
         case = verdicts.case_named(op, cell.device, found[1])
         if case is None:
-            return f"{found[0]}  # whose numbers are not known"
+            return f"{found[0]}  # not saved: its tensors are unknown"
         cases.append(case)
         return f"torch.load({str(saved(case))!r})"
 

@@ -253,7 +253,7 @@ def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: floa
         if limit_s
         else kind_of_ending(exit_code, output, Kind(step.get("crash", Kind.CRASH.value)))
     )
-    ended = f"no end after {limit_s:g} s" if limit_s else f"the process {ending(exit_code)}"
+    ended = f"not finished after {limit_s:g} s" if limit_s else f"the process {ending(exit_code)}"
     return Failure(
         kind,
         case=step.get("step", "before the first case"),

@@ -82,7 +82,7 @@ class Verdicts:
             return replace(cell, status="failed", failures=(self._faults[0],))
         if runtime in _WITHOUT_RESULTS or self._is_borne_out(op, runtime, cell.device):
             return cell
-        got = f"the process reports that {runtime} has passed, and has sent no results of the samples"
+        got = f"the process reports that {runtime} passed, but it sent no results for the samples"
         return replace(cell, status="failed", failures=(Failure(Kind.CHANNEL, got=got, expected="results"),))
 
     def judge_first_call(self, message: dict[str, Any]) -> Failure | None:

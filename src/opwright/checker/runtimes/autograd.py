@@ -64,7 +64,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
     twice = check_second_derivatives(subject, recorder, cases, numerically=in_float64 is None)
     if in_float64 is None:
         recorder.note(
-            "it does not take float64: first gradients are compared with the reference's alone, not with finite "
+            "it does not accept float64: first gradients are compared only with the reference's, not with finite "
             "differences"
         )
     elif not recorder.failed:

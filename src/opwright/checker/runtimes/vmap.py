@@ -188,7 +188,7 @@ def _check_nested(steps: Steps, calls: Sequence[Case], dims: dict[int, int]) -> 
 def _check_empty(steps: Steps, case: Case, dims: dict[int, int]) -> None:
     """Map over a batch of no calls, which PyTorch allows for most of its operators: the shapes are still those."""
     subject = steps.subject
-    step = f"{case.name}, a batch of none"
+    step = f"{case.name}, an empty batch"
     leaves, shape = pytree.tree_flatten(case.fresh())
     empty = [leaf[None][:0] if at in dims else leaf for at, leaf in enumerate(leaves)]
     arguments = pytree.tree_unflatten(empty, shape)

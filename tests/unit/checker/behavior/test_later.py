@@ -72,7 +72,9 @@ def test_a_result_that_changes_after_the_call_is_late(
     monkeypatch.setattr(time, "sleep", change)
     (failure,) = faults(make_subject, failures, kept)
     assert (failure.kind, failure.case) == (Kind.LATE, "sample 1")
-    assert failure.got.startswith("0.25 s after the call returned, the result reads: float32 (9,), at [3]: 100.0")
+    assert failure.got.startswith(
+        "0.25 s after the call returned, the result has changed to float32 (9,), at [3]: 100.0"
+    )
     assert failure.expected == "the numbers that it had when the call returned"
 
 
@@ -91,8 +93,8 @@ def test_a_result_remembered_by_address_and_a_few_numbers_is_found(
 
     (failure,) = faults(make_subject, failures, remembered)
     assert (failure.kind, failure.case) == (Kind.STATE, "sample 1")
-    assert failure.got.startswith("the call number ")
-    assert failure.repro.startswith("# again and again, each time with another number in the same memory:\nimport ")
+    assert failure.got.startswith("call number ")
+    assert failure.repro.startswith("# repeatedly, each time with one number changed in the same memory:\nimport ")
 
 
 def test_calls_in_the_same_memory_change_one_number_of_a_tensor_and_keep_integers_valid(
@@ -125,7 +127,7 @@ def test_an_operator_that_stops_computing_after_many_calls_is_found(
     assert (failure.kind, failure.case) == (Kind.STATE, "sample 1")
     number = int(failure.got.removeprefix("after ").partition(" calls: float32 (9,), at [0]: 0.0; 9 of 9")[0])
     assert 900 < number <= len(calls) < 1300
-    assert failure.repro.startswith("# again and again:\nimport ")
+    assert failure.repro.startswith("# repeatedly:\nimport ")
 
 
 def test_a_call_that_other_numbers_make_wrong_is_no_state(make_subject: MakeSubject, failures: RunChecks) -> None:
@@ -142,7 +144,7 @@ def test_a_call_that_other_numbers_make_wrong_is_no_state(make_subject: MakeSubj
 
 def test_a_call_that_is_wrong_in_itself_is_left_to_other_steps(make_subject: MakeSubject, failures: RunChecks) -> None:
     found = faults(make_subject, failures, lambda x, index: right(x, index) + (float(x[0]) > -1e9))
-    assert all(not failure.got.startswith("the call number") for failure in found)
+    assert all(not failure.got.startswith("call number") for failure in found)
 
 
 def test_an_operator_that_always_raises_is_left_to_other_steps(make_subject: MakeSubject, failures: RunChecks) -> None:

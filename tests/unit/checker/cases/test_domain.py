@@ -41,7 +41,7 @@ def test_calls_outside_the_domain_are_not_made_and_counted(make_subject: MakeSub
     assert re.search(r"\d+ variations lie outside the domain that op\.py states and were not called", cell["reason"])
     steps = {event["step"] for event in events if event["event"] == "step"}
     assert "sample 1, dimension 0 of x one longer" in steps
-    assert "sample 1, x with one dimension less" not in steps  # 5 rows: some indices are outside
+    assert "sample 1, x with one fewer dimension" not in steps  # 5 rows: some indices are outside
 
 
 def test_tensors_of_several_calls_are_mapped_together_only_if_they_fit(make_subject: MakeSubject) -> None:

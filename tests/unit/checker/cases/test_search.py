@@ -58,8 +58,8 @@ def test_bad_inputs_of_every_kind_are_tried(asked: Subject) -> None:
     wanted = {
         "x alone in float64": [(6, 12), (12, 3)],
         "x alone in int64": [(6, 12), (12, 3)],
-        "y with one dimension more": [(6, 12), (1, 12, 3)],
-        "y with one dimension less": [(6, 12), (3,)],
+        "y with one more dimension": [(6, 12), (1, 12, 3)],
+        "y with one fewer dimension": [(6, 12), (3,)],
         "x flattened": [(72,), (12, 3)],
         "dimension 1 of x one shorter": [(6, 11), (12, 3)],
         "dimension 0 of y one longer": [(6, 12), (13, 3)],

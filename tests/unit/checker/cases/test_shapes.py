@@ -50,7 +50,7 @@ def test_no_dimension_is_shortened_to_nothing() -> None:
 def test_all_ranks_up_to_eight_are_tried(rank: int, other: int) -> None:
     case = of_sizes(x=(2,) * rank, y=(1,) * other)
     found = {what: shapes(one) for what, one in made(case, ranks(case)).items()}
-    assert found["all tensors with one number"] == [(), ()]
+    assert found["all tensors with one element"] == [(), ()]
     assert found["all tensors flattened"] == [(2**rank,), (1,)]
     for higher in range(max(rank, other) + 1, 9):
         assert found[f"all tensors with {higher} dimensions"] == [
@@ -58,7 +58,7 @@ def test_all_ranks_up_to_eight_are_tried(rank: int, other: int) -> None:
             (1,) * higher,
         ]
     assert not [what for what in found if "with 9 dimensions" in what]
-    stacked = "all tensors with two of a first dimension"
+    stacked = "all tensors with a new first dimension of two"
     assert (stacked in found) == (rank > 0 and other > 0)
     if stacked in found:
         assert found[stacked] == [(2,) * (rank + 1), (2, *(1,) * other)]
@@ -67,7 +67,7 @@ def test_all_ranks_up_to_eight_are_tried(rank: int, other: int) -> None:
 
 def test_the_two_of_a_first_dimension_differ() -> None:
     case = of_sizes(x=(3, 4))
-    x = made(case, ranks(case))["all tensors with two of a first dimension"].arguments["x"]
+    x = made(case, ranks(case))["all tensors with a new first dimension of two"].arguments["x"]
     assert not torch.equal(x[0], x[1])
 
 

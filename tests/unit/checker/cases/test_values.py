@@ -277,7 +277,7 @@ def test_booleans_are_tried_constant_inverted_and_with_one_exception() -> None:
 def test_other_bytes_of_booleans_reach_the_operator_and_the_reference_gets_0_and_1(seed: int) -> None:
     x = torch.tensor([True, False] * 8)
     case = Case("sample 1", Family.SAMPLE, {"x": x})
-    (found,) = [one for one in contents(case, seed) if one.what == "x in other bytes than 0 and 1"]
+    (found,) = [one for one in contents(case, seed) if one.what == "x in bytes other than 0 and 1"]
     made = found.of(case)
     numbers = made.fresh()["x"].view(torch.uint8)
     assert ((numbers == 0) == ~x).all()

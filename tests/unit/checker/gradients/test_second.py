@@ -75,7 +75,9 @@ CALL: dict[str, Any] = {
 def test_a_right_second_derivative_is_no_fault(judge: Judge) -> None:
     passed = judge(kernel=cube(right), **CALL)
     assert passed.failures == ()
-    assert passed.reason.startswith("it does not take float64: first gradients are compared with the reference's alone")
+    assert passed.reason.startswith(
+        "it does not accept float64: first gradients are compared only with the reference's"
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_finite_differences_alone_find_it_too(judge: Judge, backward: Any, monke
 def test_an_operator_that_refuses_second_derivatives_has_a_note(judge: Judge) -> None:
     passed = judge(kernel=cube(once_differentiable(refusing)), **CALL)
     assert passed.failures == ()
-    assert "it has no second derivatives, and raises an error if they are wanted (RuntimeError: " in passed.reason
+    assert "it has no second derivatives, and raises an error if they are requested (RuntimeError: " in passed.reason
 
 
 RIGHT = {

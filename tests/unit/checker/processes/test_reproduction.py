@@ -188,7 +188,7 @@ def test_lines_are_marked_if_the_numbers_of_their_call_are_not_known(job: Job) -
     code = lines(job, Case("another call", Family.EDGE, {"x": torch.ones(30)}))
     repro = completed(job, Failure(Kind.WRONG_RESULT, "another call", code))
     assert repro.startswith(MARK)
-    assert "x, = torch.load('inputs of another call')  # whose numbers are not known\n" in repro
+    assert "x, = torch.load('inputs of another call')  # not saved: its tensors are unknown\n" in repro
 
 
 def test_lines_that_raise_are_no_bad_input_that_was_accepted(job: Job) -> None:

@@ -168,7 +168,7 @@ def test_a_crash_costs_a_step_and_the_rest_of_the_cell_still_runs(ran: Ran) -> N
     assert failure.expected == "a result, or an error"
     assert failure.detail.endswith("a last word")
     assert re.search(r"^x, = torch\.load\('.*\.pt'\)$", failure.repro, re.MULTILINE)
-    assert watched.cases.index("sample 1, x with one dimension more") > watched.cases.index(failure.case)
+    assert watched.cases.index("sample 1, x with one more dimension") > watched.cases.index(failure.case)
     assert cell.reason == ""
 
 
@@ -189,7 +189,7 @@ def test_what_does_not_end_is_a_hang_and_where_it_stands_is_told(library: Librar
     (cell,) = run_job(waiting, "job", WORKER, Watched())
     (failure,) = cell.failures
     assert failure.kind is Kind.HANG
-    assert failure.got == "no end after 4 s"
+    assert failure.got == "not finished after 4 s"
     assert "in endless" in failure.detail
 
 

@@ -80,7 +80,7 @@ def test_a_passed_cell_without_results_is_forged(verdicts: Verdicts) -> None:
     assert found.status == "failed"
     assert failure.kind is Kind.CHANNEL
     assert failure.kind.value == "forged-verdict"
-    assert failure.got == "the process reports that eager has passed, and has sent no results of the samples"
+    assert failure.got == "the process reports that eager passed, but it sent no results for the samples"
 
 
 def test_a_passed_cell_that_leaves_a_sample_out_is_forged(verdicts: Verdicts) -> None:

@@ -51,7 +51,7 @@ def test_a_right_operator_passes(make_subject: MakeSubject, runtime: Any) -> Non
         (
             "    y = torch.empty_like(x)\n    y[:9] = 1\n    return y",
             Kind.UNINITIALISED,
-            "which fresh memory was filled with",
+            "with which fresh memory was filled",
         ),
         ("    raise ValueError('it takes nothing')", Kind.REFERENCE, "ValueError: it takes nothing"),
     ],
