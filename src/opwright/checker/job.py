@@ -39,12 +39,12 @@ class Job:
         options: what the user requested.
         work: a folder for files.
         skip: for each cell, by its index, the steps that ended a process.
-        skip_groups: likewise, the groups of steps of which several ended a process.
+        skip_groups: for each cell, by its index, the groups of which several steps ended a process.
         step_limit_s: a step that takes longer is a hang, and ends the process.
         python: the first words of a command line that runs a module.
         environment: variables of the process, in addition to those of its parent.
-        socket: the file through which the process talks to its judge.
-        key: what signs their messages.
+        socket: the path of the socket through which the process talks to its judge.
+        key: the key that signs their messages.
     """
 
     namespace: str

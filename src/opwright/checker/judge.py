@@ -1,4 +1,4 @@
-"""Says what is right: the expected results of calls, and the faults in actual ones."""
+"""Judges results: the expected results of calls, and the faults in actual ones."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from opwright.spec import Op
     from opwright.spec.expected import Expected
 
-# The calls whose expected results are kept.
+# The number of calls whose expected results are kept.
 _MOST_KEPT = 512
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What the process of an operator knows of the expected results of a call: everything but their numbers.
+    """What the process of an operator knows about the expected results of a call: everything but their numbers.
 
     Attributes:
         refusal: why the reference rejects the arguments, which the operator must reject too; empty if it accepts them.
-        unknown: whether only PyTorch lacks what the reference needs, which says nothing about the arguments.
+        unknown: whether the reference fails only because PyTorch lacks a kernel, which proves nothing about the call.
         is_accurate: whether the reference itself stays finite and accurate in its own precision.
         is_finite: whether the oracle's results are finite.
         own: results of the same shapes, dtypes and devices, without the numbers.
@@ -45,7 +45,7 @@ class Outline:
 
 
 class Judge(Protocol):
-    """Says what is right for one operator."""
+    """Judges the results of one operator."""
 
     def outline(self, case: Case) -> Outline:
         """The expected results of a call, without their numbers."""
@@ -54,10 +54,10 @@ class Judge(Protocol):
         """The fault in the results of a call; None if they are correct."""
 
     def is_steady(self, case: Case) -> bool:
-        """Whether the reference returns the same again."""
+        """Whether the reference returns the same results again."""
 
     def forget(self, case: Case) -> None:
-        """Free what is kept of a call."""
+        """Free what is kept for a call."""
 
 
 class LocalJudge:
@@ -86,23 +86,23 @@ class LocalJudge:
         return fault_of(self._op, case, self._wanted(case), results)
 
     def is_steady(self, case: Case) -> bool:
-        """Whether the reference returns the same again."""
+        """Whether the reference returns the same results again."""
         again = expected.expected_results(self._op, case.plain)
         own = self._wanted(case).own
         return expected.Expected(own=own, precise=own).difference(again.own) is None
 
     def forget(self, case: Case) -> None:
-        """Free what is kept of a call."""
+        """Free what is kept for a call."""
         self.forget_name(case.name)
 
     def forget_name(self, name: str) -> None:
-        """Free what is kept of the call of that name."""
+        """Free what is kept for the call of that name."""
         self._expected.pop(name, None)
 
     def _wanted(self, case: Case) -> Expected:
         if case.name not in self._expected:
-            # Where only the search lets arguments share memory, the results are those of separate ones, and round as
-            # those do: the same tensor given twice would be moved as one, which hides what cancels.
+            # If only the search makes arguments share memory, the expected results are those of separate arguments, and
+            # so is their rounding: the draws would move one tensor given twice as one, which hides cancellation.
             apart = case.family in (Family.SHARED, Family.PAIR) and not self._op.mutates
             self._expected[case.name] = expected.expected_results(self._op, functools.partial(case.plain, apart=apart))
             if len(self._expected) > _MOST_KEPT:

@@ -25,7 +25,7 @@ class Recorder:
         device: `cpu` or `cuda`.
         emit: receives events.
         skip: the steps that ended an earlier process; they are not repeated.
-        skip_groups: the groups of steps of which several ended a process; the others are not tried.
+        skip_groups: the groups of which several steps ended a process; their other steps are not tried.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Recorder:
         self._notes: list[str] = []
 
     def begin(self, step: str, repro: str = "", crash: Kind = Kind.CRASH, group: str = "") -> bool:
-        """Announce a step; False if it or others of its group ended an earlier process, and it must not be done.
+        """Announce a step; False if it must be skipped: it, or several others in its group, ended an earlier process.
 
         Args:
             step: the step in words, unique in the cell: the name of a case, and what is done with it.
@@ -66,7 +66,7 @@ class Recorder:
         return True
 
     def died_of(self, step: str, group: str = "") -> bool:
-        """Whether that step, or several others of its group, ended an earlier process."""
+        """Whether this step, or several others in its group, ended an earlier process."""
         return step in self._skip or group in self._skip_groups
 
     def ok(self, count: int = 1) -> None:

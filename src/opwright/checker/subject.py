@@ -73,7 +73,7 @@ class Subject:
 
     @property
     def excluded(self) -> str:
-        """How many variations lie outside the domain and are not called; empty if there are none."""
+        """A note on the variations that lie outside the domain and are not called; empty if there are none."""
         reasons = self._searched[1] if self.op.has_domain else []
         if not reasons:
             return ""
@@ -132,7 +132,7 @@ class Subject:
         return self._judge.fault(case, results)
 
     def is_steady(self, case: Case) -> bool:
-        """Whether the reference returns the same again: that of an operator that exists only in Python may not."""
+        """Whether the reference returns the same results again; one that exists only in Python may not."""
         return self._judge.is_steady(case)
 
     def code(self, case: Case) -> str:

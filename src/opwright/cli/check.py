@@ -37,7 +37,9 @@ def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -
     help=f"Only this runtime: {', '.join(RUNTIME_NAMES)}.",
 )
 @devices_option
-@click.option("--seed", metavar="N", type=int, help="Seed of inputs and variations; another one each time by default.")
+@click.option(
+    "--seed", metavar="N", type=int, help="Seed of inputs and variations; a new one for each check by default."
+)
 @click.option(
     "--quick", is_flag=True, help="Fewer cases, and only runtimes that compile nothing: seconds, not minutes."
 )

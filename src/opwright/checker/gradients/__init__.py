@@ -1,1 +1,1 @@
-"""Checks the gradients of an operator in autograd: first and second derivatives, and what a call leaves for later."""
+"""Checks the gradients of an operator in autograd: first and second derivatives, and gradients that are reused."""

@@ -1,4 +1,4 @@
-"""Chooses the trials of a check: subsets of the arguments and results, incoming gradients, and variations of calls."""
+"""Chooses trials: subsets of the arguments and results, incoming gradients, and variations of calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # The number of variations of each family, in a quick check and in a full one. Gradients differ most often at zeros and
-# at ties. NaN and infinities are left out: the derivative of a reference there is a matter of its formula.
+# at ties. NaN and infinities are left out: there, the derivative of a reference depends on its formula.
 _MOST = {
     Family.EDGE: (10, 80),
     Family.SPECIAL: (1, 8),
@@ -39,7 +39,7 @@ _MOST = {
 _PAIRS = 30
 _SUBSETS = (8, 40)
 _RESULT_SUBSETS = (4, 20)
-# A trial computes several gradients, some in float64: of larger calls the last one is enough.
+# A trial computes several gradients, some in float64: for larger calls the last one is enough.
 _MANY_ELEMENTS = 2**15
 
 
@@ -67,7 +67,7 @@ def _limit(subject: Subject, most: tuple[int, int]) -> int:
 
 
 def _paths(subject: Subject, case: Case) -> list[str]:
-    """The tensors of `case` that have a gradient, elements of lists one by one."""
+    """The paths of the tensors of `case` that have a gradient; list elements are listed separately."""
     names = subject.differentiable(case)
     return [
         path
@@ -82,7 +82,7 @@ def _subsets(subject: Subject, case: Case, choose: random.Random) -> Iterator[Tr
     alone = [(path,) for path in paths] if len(paths) > 1 else []
     pairs = list(itertools.combinations(paths, 2)) if len(paths) > 2 else []
     most = _limit(subject, _SUBSETS)
-    # At least half of them are pairs, if there are as many.
+    # At least half of them are pairs, if there are enough pairs.
     singles = _some(alone, max(most - len(pairs), most // 2), choose)
     for chosen in (*singles, *_some(pairs, most - len(singles), choose)):
         word = "gradient" if len(chosen) == 1 else "gradients"
@@ -116,7 +116,7 @@ def _incoming(subject: Subject, case: Case) -> Iterator[Trial]:
 
 
 def _chosen(subject: Subject, family: Family, most: int, choose: random.Random) -> list[Case]:
-    """Up to `most` variations of a family that have gradients: the most telling ones, and others at random."""
+    """Up to `most` variations of a family that have gradients: the most revealing ones, and others at random."""
     there = [case for case in subject.varied if case.family is family and not case.claimed and _is_finite(case)]
     sizes = sorted(there, key=lambda case: elements_in(case.arguments))
     small = [case for case in sizes if elements_in(case.arguments) <= _MANY_ELEMENTS]

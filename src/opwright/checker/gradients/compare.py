@@ -40,7 +40,7 @@ def check_trial(subject: Subject, recorder: Recorder, trial: Trial) -> None:
     try:
         with poisoned():
             found = gradients(subject, trial, grads)
-            # Reveals a dependence on old memory: on the previous call, or on the filling of fresh memory.
+            # Reveals a dependence on old memory: on the previous call, or on the poison of fresh memory.
             others = [gradients(subject, trial, grads)] if claimed else []
         with poisoned(on=False):
             others.append(gradients(subject, trial, grads))
@@ -88,7 +88,7 @@ def _wanted(
 def _wrong(
     trial: Trial, path: str, found: Tensor | None, again: Sequence[Tensor | None], goal: Goal, magnitude: float
 ) -> tuple[Kind, str, str] | None:
-    """What is wrong with one gradient, which the same calls made again computed as `again`; None if nothing is."""
+    """What is wrong with one gradient, which repeating the same calls computed as `again`; None if nothing is."""
     claimed = trial.case.claimed
     changed = [other for other in again if fault(other, Goal(found, found), everywhere=True)]
     wrong = fault(found, goal, everywhere=claimed, magnitude=magnitude)

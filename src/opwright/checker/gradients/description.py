@@ -1,4 +1,4 @@
-"""Checks what op.py says about gradients: that autograd tracks the reference, and that a backward is its derivative."""
+"""Checks the gradients that op.py describes: autograd tracks the reference, and a backward is its derivative."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
     from opwright.spec.op import Backward
 
-# How many calls with zeros, ties and the like a hand-written backward is compared on.
+# The number of calls with zeros, ties and similar values on which a hand-written backward is compared.
 _EDGES = 12
 
 
@@ -56,7 +56,7 @@ def is_tracked(subject: Subject, recorder: Recorder, case: Case) -> bool:
 
 
 def is_backward_right(subject: Subject, recorder: Recorder, cases: list[Case]) -> bool:
-    """Record a fault if the backward that op.py writes by hand is not the derivative of the forward's reference."""
+    """Record a fault if the hand-written backward in op.py is not the derivative of the forward's reference."""
     gradient = subject.op.own_gradient
     if gradient is None or not gradient.op.has_own_reference:
         return True
@@ -77,12 +77,12 @@ def is_backward_right(subject: Subject, recorder: Recorder, cases: list[Case]) -
 
 
 def _disagreement(subject: Subject, gradient: Backward, case: Case) -> tuple[str, str] | None:
-    """What the backward's reference returns, and what the derivative of the forward's reference is instead."""
+    """The gradient that the backward's reference returns, and the differing derivative of the forward's reference."""
     trial = Trial(case, "", tuple(subject.differentiable(case)))
     grads = incoming(subject, trial)
     goals = expected_of(subject.op, trial, grads)
     arguments = case.fresh()
-    # In float64: only another formula is a fault, rounding is not.
+    # In float64, because only a wrong formula is a fault, not rounding.
     wide, incoming_wide = pytree.tree_map(widened, (arguments, grads))
     by_path = dict(tensors(_evaluated(subject, gradient, wide, incoming_wide)))
     originals = dict(tensors(arguments))

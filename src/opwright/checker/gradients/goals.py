@@ -27,7 +27,7 @@ _ROUNDINGS = 4.0
 def expected_of(op: Op, trial: Trial, grads: Sequence[Tensor | None]) -> dict[str, Goal]:
     """The expected gradient of each argument that the trial compares, by path.
 
-    It is the derivative of the reference of `op` itself: a backward's own reference has no part in it.
+    It is the derivative of the reference of `op` itself; a backward's own reference is not used.
     """
     case = trial.case
     names = [name for name in op.differentiable if any(path.partition("[")[0] == name for path in trial.names)]
@@ -58,11 +58,11 @@ def fault(found: Tensor | None, goal: Goal, *, everywhere: bool, magnitude: floa
     Args:
         found: the gradient; None, which autograd returns where there is none, is zero.
         goal: the expected gradient.
-        everywhere: whether it is also compared where the derivative of the reference is not finite (that of a square
-            root at zero, say, says nothing about the gradient), and where it is as small as the rounding of its largest
-            element. A backward that saves the results, and not the arguments, loses it there: with 1 + elu(x), say,
-            as the derivative of elu at x = -10.
-        magnitude: of the incoming gradients and of other gradients, whose rounding may remain in this one.
+        everywhere: whether it is also compared where the derivative of the reference is not finite (such as that of a
+            square root at zero, which says nothing about the gradient), and where it is as small as the rounding of
+            its largest element. A backward that saves the results, and not the arguments, loses it there: for example
+            with 1 + elu(x), as the derivative of elu at x = -10.
+        magnitude: that of the incoming gradients and of other gradients, whose rounding may remain in this one.
     """
     if goal.own is None:
         return None
@@ -85,7 +85,7 @@ def are_accurate(goals: Mapping[str, Goal]) -> bool:
 
 
 def magnitude_of(grads: Sequence[Tensor | None], goals: Mapping[str, Goal]) -> float:
-    """The largest finite number in incoming gradients and expected ones."""
+    """The largest finite magnitude in the incoming and the expected gradients."""
     given = [*grads, *(goal.own for goal in goals.values())]
     return max((_largest(one[one.isfinite()]) for one in given if one is not None), default=0.0)
 
@@ -96,7 +96,7 @@ def is_nonzero(gradient: Tensor | None) -> bool:
 
 
 def _joined(goals: dict[str, Goal], originals: Mapping[str, Tensor]) -> dict[str, Goal]:
-    """`goals`, with the sum for arguments that are the same tensor: autograd has one gradient for all of them."""
+    """`goals`, summed over arguments that are the same tensor: autograd computes one gradient for all of them."""
     sharing: dict[int, list[str]] = {}
     for path in goals:
         sharing.setdefault(id(originals[path]), []).append(path)

@@ -53,8 +53,8 @@ def smallest_in_float64(subject: Subject, recorder: Recorder) -> Case | None:
 def check_numerically(subject: Subject, recorder: Recorder, case: Case, *, twice: bool) -> None:
     """Compare the first derivatives of `case` with finite differences; with `twice`, the second ones too.
 
-    Finite differences say nothing at a kink, or where the arguments may not be moved. So the reference is checked too
-    where the operator fails, and a fault is only what the reference does not share.
+    Finite differences prove nothing at a kink, or where the arguments may not be moved. So if the operator fails, the
+    reference is checked too, and a failure that the reference shares is not a fault.
     """
     point = _Point(subject, case)
     if not point.leaves or point.numbers > _MOST_NUMBERS:
@@ -86,7 +86,7 @@ class _Point:
     Attributes:
         names: the differentiable arguments.
         leaves: their floating-point tensors, which require gradients.
-        numbers: how many numbers these hold.
+        numbers: the number of elements in these.
     """
 
     def __init__(self, subject: Subject, case: Case) -> None:

@@ -1,4 +1,4 @@
-"""Gradients that are requested again, later, after a change in place, between other calls, and from several threads."""
+"""Checks gradients that are requested repeatedly, after in-place changes, between other calls, and from threads."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
     from opwright.spec.difference import Goal
 
-# How many tensors are changed in place, one after the other, in a quick check and in a full one.
+# The number of tensors that are changed in place, one after the other, in a quick check and in a full one.
 _CHANGED = (3, 12)
-# Calls of each thread, and the processor time after which no further ones begin.
+# The number of calls of each thread, and the processor time after which no further call begins.
 _CALLS = (4, 20)
 _MOST_S = (0.2, 1.0)
 
@@ -45,7 +45,7 @@ class _Call:
     goals: dict[str, Goal]
 
     def made(self, subject: Subject) -> tuple[dict[str, Any], dict[str, Tensor], list[Tensor]]:
-        """Call the operator; returns the arguments, by path those that require a gradient, and the results."""
+        """Call the operator; returns the arguments, those that require a gradient by path, and the results."""
         arguments, leaves = with_leaves(self.trial.case, self.trial.names)
         return arguments, leaves, derive.tensors(subject.call(arguments))
 
@@ -60,7 +60,7 @@ class _Call:
 
 
 def check_reuse(subject: Subject, recorder: Recorder, cases: list[Case]) -> None:
-    """Request the gradients of a call again, later, after changes in place, between other calls, and from threads."""
+    """Request the gradients of a call repeatedly, after in-place changes, between other calls, and from threads."""
     case = cases[0]
     try:
         call, other = _call(subject, case), _call(subject, _other(subject, case))
@@ -98,7 +98,7 @@ def _call(subject: Subject, case: Case) -> _Call:
 
 
 def _other(subject: Subject, case: Case) -> Case:
-    """The author's first call with other numbers: calls of the same shapes are what a buffer confuses."""
+    """The author's first call with other numbers: a shared buffer confuses calls of the same shapes."""
     drawn = samples(subject.op, subject.device, subject.options.seed + 1)[0]
     other = Case(f"{drawn.name} with other numbers", Family.SAMPLE, drawn.arguments, claimed=True)
     return other if subject.differentiable(other) else case
@@ -174,7 +174,7 @@ def _changed(subject: Subject, call: _Call, path: str) -> Found | None:
     arguments, leaves = with_leaves(call.trial.case, call.trial.names)
     changed: list[Tensor] = []
     if path:
-        # PyTorch rejects a change of a leaf; users change what they have computed.
+        # PyTorch rejects in-place changes of a leaf; users change tensors that they have computed.
         changed = [dict(tensors(arguments))[path].clone()]
         arguments = replaced(arguments, path, changed[0])
     results = derive.tensors(subject.call(arguments))
@@ -184,7 +184,7 @@ def _changed(subject: Subject, call: _Call, path: str) -> Found | None:
     try:
         found = pulled(results, call.grads, leaves)
     except RuntimeError:
-        return None  # PyTorch compares the versions of saved tensors
+        return None  # PyTorch has detected the change of a saved tensor
     what = f"after {path or 'the results'} changed in place between the call and its backward"
     wrong = call.wrong(found, what, Kind.WRONG_GRADIENT)
     wanted = "an error, as from tensors that are saved with save_for_backward, or the gradient for the original numbers"
@@ -195,13 +195,13 @@ def _change(tensor: Tensor) -> None:
     if derive.has_gradient(tensor):
         tensor.mul_(-2).add_(1)
     else:
-        tensor.zero_()  # a valid index and a valid mask
+        tensor.zero_()  # zeros are valid as an index and as a mask
 
 
 def _overwrite(gradient: Tensor) -> None:
     for at in range(gradient.dim()):
         if gradient.stride(at) == 0 and gradient.shape[at] > 1:
-            gradient = gradient.narrow(at, 0, 1)  # PyTorch rejects writes to one place through several elements
+            gradient = gradient.narrow(at, 0, 1)  # PyTorch rejects writes to elements that share memory
     gradient.fill_(float("nan"))
 
 

@@ -1,9 +1,9 @@
 """Second derivatives in the operator's own dtype: against the reference's, and against finite differences.
 
-The finite differences are central ones along a random direction d, of one number: s(z) is the product of the operator's
-own first derivative at z with random weights, where z holds the arguments and the incoming gradients. The second
-derivative predicts that s(z + h d) - s(z - h d) is 2 h times its own product with d. The step h is the cube root of the
-dtype's precision, where rounding (eps / h) and the third-order term (h^2) are about equal. What both contribute is
+The finite differences are central differences of a scalar s along a random direction d: s(z) is the product of the
+operator's own first derivative at z with random weights, where z holds the arguments and the incoming gradients. The
+second derivative predicts that s(z + h d) - s(z - h d) is 2 h times its own product with d. The step h is the cube root
+of the dtype's precision, for which rounding (eps / h) and the third-order term (h^2) are about equal. Both are
 measured: the derivative of the reference in float64 at the same points has the same third-order term, and the same
 kinks between the points; the difference between s and its own value in float64 is the rounding.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     # Calls an operator or its reference with its arguments, and returns its tensors.
     Call = Callable[[dict[str, Any]], list[Tensor]]
 
-# How PyTorch and authors say that there is no second derivative.
+# How the errors of PyTorch and of authors state that there is no second derivative.
 _REFUSAL = re.compile(
     r"twice|once_differentiable|double backward|second derivative|is not implemented|not differentiable|no derivative",
     re.IGNORECASE,
@@ -48,7 +48,7 @@ _REFUSAL = re.compile(
 _DIRECTIONS = (2, 4)
 _CASES = (1, 3)
 # A prediction may differ from the finite differences by this many times what rounding and the third-order term
-# contribute, and by this many roundings of each product that it is the sum of.
+# contribute, plus this many roundings of each product that it sums.
 _FACTOR = 2.0
 _ROUNDINGS = 16.0
 
@@ -155,7 +155,7 @@ def _against_finite_differences(
             )
             above.append((widened(number) + by).to(number.dtype))
             below.append((widened(number) - by).to(number.dtype))
-        # The step as it was rounded.
+        # The step that was taken, after rounding.
         half = [(widened(up) - widened(down)) / 2 for up, down in zip(above, below, strict=True)]
         ends = point.moved(above), point.moved(below)
         own = [_weighted(_operator(subject), end) for end in ends]
@@ -199,7 +199,7 @@ def _goals(subject: Subject, point: _Point) -> list[Goal]:
 
 
 def _derived(call: Call, point: _Point) -> list[Tensor | None]:
-    """The derivatives of the weighted first derivatives, by each of the point's numbers; None where there is none."""
+    """The derivatives of the weighted first derivatives by each of the point's numbers; None where there is none."""
     moving = [number.detach().clone().requires_grad_() for number in point.numbers()]
     pairs = [(one, weight) for one, weight in _first(call, point.moved(moving), graph=True) if one.requires_grad]
     if not pairs:
@@ -217,7 +217,7 @@ def _weighted(call: Call, point: _Point) -> float:
 
 
 def _first(call: Call, point: _Point, *, graph: bool) -> list[tuple[Tensor, Tensor]]:
-    """The first derivatives that there are, each with its weight."""
+    """The existing first derivatives, each with its weight."""
     leaves = [dict(tensors(point.arguments))[path] for path in point.paths]
     # Not the leaves themselves: a reference may write to its arguments.
     results = call(
@@ -243,7 +243,7 @@ def _reference(subject: Subject) -> Call:
 
 
 def _along(derivatives: Sequence[Tensor | None], steps: Sequence[Tensor]) -> tuple[float, float]:
-    """The change that derivatives predict for steps, and the sum of the magnitudes of all that it is the sum of."""
+    """The change that derivatives predict for steps, and the sum of the magnitudes of its terms."""
     there = [(one, step) for one, step in zip(derivatives, steps, strict=True) if one is not None]
     return sum(_product(*pair) for pair in there), sum(float((widened(one) * step).abs().sum()) for one, step in there)
 

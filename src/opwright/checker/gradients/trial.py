@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Incoming(enum.Enum):
-    """What is unusual about incoming gradients, in words."""
+    """A property of incoming gradients that a backward may not expect, in words."""
 
     PLAIN = ""
     EXPANDED = "expanded, as from sum()"
@@ -44,8 +44,8 @@ class Trial:
     Attributes:
         case: the call.
         what: what distinguishes it, in words.
-        names: the arguments that require a gradient, `xs[0]` for one element of a list; it is compared for those that
-            op.py declares differentiable.
+        names: the arguments that require a gradient, `xs[0]` for one element of a list; the gradient is compared for
+            those that op.py declares differentiable.
         used: the results that are used, by their number among those that have a gradient; None for all.
         incoming: what is unusual about the incoming gradients.
     """
@@ -72,7 +72,7 @@ class Trial:
 
 
 def with_leaves(case: Case, names: Iterable[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Fresh arguments of `case`, and by path those of the arguments `names` that require a gradient.
+    """Fresh arguments of `case`, and the leaves that require a gradient, those of the arguments `names`, by path.
 
     Arguments that are the same tensor are one leaf, whose gradient is the sum of theirs.
     """
@@ -154,7 +154,7 @@ def _laid_out(grad: Tensor, shape: torch.Size, incoming: Incoming) -> Tensor:
     if incoming is Incoming.TRANSPOSED and grad.dim() > 1:
         return grad.transpose(0, -1).contiguous().transpose(0, -1)
     if incoming is Incoming.EVERY_SECOND and grad.dim():
-        # NaN in between: a backward that ignores strides reads it.
+        # NaN in the gaps: a backward that ignores strides reads it.
         return torch.stack((grad, torch.full_like(grad, float("nan"))), -1)[..., 0]
     if incoming is Incoming.CHANNELS_LAST and grad.dim() == 4:
         return grad.contiguous(memory_format=torch.channels_last)

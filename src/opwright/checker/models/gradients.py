@@ -57,7 +57,7 @@ def check_gradients(
 
 
 def judge_gradients(steps: Steps, step: str, repro: str, case: Case, found: list[Tensor | None]) -> bool:
-    """Record whether gradients are the reference's, and return it."""
+    """Record whether gradients agree with the reference's, and return it."""
     arguments = requiring_grad(steps.subject, case)
     given = zip(source.tensor_names(arguments), derive.tensors(arguments), strict=True)
     names = [name for name, tensor in given if tensor.requires_grad]

@@ -1,4 +1,4 @@
-"""The channel between the process of an operator and its judge: messages that only the two of them can write."""
+"""The channel between the process of an operator and its judge: messages that only these two can write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LARGEST = 2**36
 
 
 class ForgedMessageError(OpwrightError):
-    """What arrives was not written by the other end: native code has written to the channel."""
+    """A message was not written by the other end: native code has written to the channel."""
 
 
 class Channel:
@@ -36,7 +36,7 @@ class Channel:
 
     Args:
         connection: the connected socket.
-        key: what both ends know.
+        key: the secret that both ends know.
     """
 
     def __init__(self, connection: socket.socket, key: str) -> None:
@@ -60,7 +60,7 @@ class Channel:
         """The next message; None if the other end has closed the channel.
 
         Raises:
-            ForgedMessageError: what arrives is not a message of the other end.
+            ForgedMessageError: a message does not come from the other end.
         """
         header = self._read(_SIZE + _SIGNATURE)
         if not header:
@@ -70,13 +70,13 @@ class Channel:
             raise ForgedMessageError(_FORGED)
         payload = self._read(size)
         if len(payload) < size:
-            return None  # the process ended while it sent
+            return None  # the process ended while it was sending
         if not hmac.compare_digest(header[_SIZE:], self._signature(self._received, payload)):
             raise ForgedMessageError(_FORGED)
         self._received += 1
         try:
             return _message(payload)
-        except Exception as error:  # native code that has read the key from memory signs whatever it likes
+        except Exception as error:  # native code that has read the key from memory can sign anything
             raise ForgedMessageError(_FORGED) from error
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ def listen(path: Path) -> socket.socket:
 
 
 def connect(path: Path, key: str) -> Channel:
-    """The end of the channel that `listen` waits for."""
+    """Connect the end of the channel for which `listen` waits."""
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(str(path))
     return Channel(connection, key)
@@ -128,7 +128,7 @@ def _message(payload: bytes) -> dict[str, Any]:
 
 
 def _encoded(value: Any, tensors: list[Tensor]) -> Any:
-    """`value` in JSON; tensors are moved to a list, and what JSON lacks becomes a list of its kind and its text."""
+    """`value` for JSON; tensors are moved to a list, and values that JSON lacks become lists of their kind and text."""
     match value:
         case Tensor():
             found: Any = _encoded_tensor(value.detach(), tensors)
@@ -152,7 +152,7 @@ def _encoded(value: Any, tensors: list[Tensor]) -> Any:
 
 
 def _encoded_tensor(tensor: Tensor, tensors: list[Tensor]) -> list[Any]:
-    """`tensor` as its place in the list, or as a view of one there that has its memory in another dtype."""
+    """`tensor` as its index in the list, or as a view of an entry that holds its memory in another dtype."""
     memory = _memory(tensor)
     for at, known in enumerate(tensors):
         if memory and memory == _memory(known) and known.dtype != tensor.dtype:

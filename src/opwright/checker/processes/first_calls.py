@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _PROCESSES = 6
 _QUICK_PROCESSES = 2
-# A process that has nothing left to do and does not end hangs.
+# The time after which a process that does not end counts as hanging.
 _LONGEST_S = 120.0
 
 Faults = dict[tuple[str, str], list[Failure]]
@@ -71,7 +71,7 @@ def _run(job: Job, verdicts: Verdicts, environment: Mapping[str, str], python: S
         kind = Kind.HANG if completed.timed_out else kind_of_ending(completed.exit_code, output)
         failure = Failure(kind, step["step"], step["repro"], ended, "a result, or an error", output)
     else:
-        return  # it has ended before the first call, which the cells report
+        return  # it ended before the first call, which the cells report
     faults.setdefault(_subject(job, step), []).append(failure)
 
 

@@ -1,4 +1,4 @@
-"""The process of first calls: every operator is first called from several threads at once, and then the process ends.
+"""The process of first calls: it first calls each operator from several threads at once, and then ends.
 
 `checker.processes.first_calls` starts it as `python -m opwright.checker.processes.first_calls_worker JOB`.
 """
@@ -47,7 +47,7 @@ def main() -> None:
     line.tell({"event": "done"})
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    # Static objects are destroyed, which Python's own end may not reach.
+    # Destroy static objects; Python's own exit may not get that far.
     ctypes.CDLL(None).exit(0)
 
 

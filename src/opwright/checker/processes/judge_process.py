@@ -35,7 +35,7 @@ class _Events:
         self._file.flush()
 
     def start(self, cells: Sequence[tuple[str, str, str]]) -> None:
-        """Do nothing: who starts the judge knows the cells."""
+        """Do nothing: the process that starts the judge knows the cells."""
 
     def begin(self, op: str, runtime: str, device: str) -> None:
         self.write({"event": "begin", "op": op, "runtime": runtime, "device": device})

@@ -1,4 +1,4 @@
-"""Runs a lane, the cells that are run one after the other, in the process of a judge. Imports no torch."""
+"""Runs a lane, cells that run one after the other, in the process of a judge. Does not import torch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run_lane(job: Job, environment: Mapping[str, str], watcher: Watcher, python:
 
 
 class _Judge:
-    """A judge's process, and what it reports.
+    """The process of a judge, and its reports.
 
     Args:
         job: the cells.
@@ -95,7 +95,7 @@ class _Judge:
 
 
 def _died(job: Job, judge: _Judge, completed: Completed) -> Cell:
-    """The cell of which a judge died: the reference ends its process."""
+    """The cell during which a judge died: the reference ended its process."""
     op, runtime, device = job.cells[len(judge.cells)]
     lines = [line for line in completed.output.splitlines() if line and read(line) is None]
     failure = Failure(

@@ -1,4 +1,4 @@
-"""The judge as the process of an operator has it: at the other end of the channel."""
+"""The judge as seen by the process of an operator: at the other end of the channel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SAMPLE = re.compile(r"sample \d+")
 
 
 class Line:
-    """The channel as all threads of the process use it: one message, or one question and its answer, at a time.
+    """The channel for all threads of the process: one message, or one question and its answer, at a time.
 
     Args:
         channel: the channel.
@@ -46,7 +46,7 @@ class Line:
             self._channel.send(message)
             answer = self._channel.receive()
         if answer is None:
-            raise SystemExit(1)  # the judge has ended, and with it the check
+            raise SystemExit(1)  # the judge has ended, and the check with it
         return answer
 
 
@@ -83,13 +83,13 @@ class RemoteJudge:
         return Failure.from_json(answer["fault"]) if answer["fault"] else None
 
     def is_steady(self, case: Case) -> bool:
-        """Whether the reference returns the same again."""
+        """Whether the reference returns the same results again."""
         if is_large(case):
             return self._here.is_steady(case)
         return bool(self._line.ask({"ask": "is_steady", **self._subject, **case_message(case)})["is_steady"])
 
     def forget(self, case: Case) -> None:
-        """Free what is kept of a call."""
+        """Free what is kept for a call."""
         self._outlines.pop(case.name, None)
         self._here.forget(case)
         self._line.tell({"ask": "forget", **self._subject, "name": case.name})

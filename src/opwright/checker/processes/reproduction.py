@@ -1,4 +1,4 @@
-"""Completes the lines that reproduce a fault: saves the tensors that they load, and runs them once."""
+"""Completes the lines that reproduce a fault: saves the tensors that they load, and runs the lines once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_FILES = 500
 _LONGEST_S = 120.0
 # Kinds of faults that a plain call of the operator shows in what it returns.
 _OF_THE_RESULT = OF_VALUES | {Kind.WRONG_DTYPE, Kind.RESULT_TYPE, Kind.STRIDES, Kind.OFFSET, Kind.SHARED}
-# Errors of the lines themselves, and not of what they call.
+# Errors in the lines themselves, not in the code that they call.
 _ABOUT_THE_LINES = (
     *("NameError", "SyntaxError", "IndentationError", "ImportError", "ModuleNotFoundError"),
     *("FileNotFoundError", "UnpicklingError"),
@@ -42,7 +42,7 @@ _NOT_SHOWN = "# Run by themselves, these lines did not show the fault."
 
 
 def complete(cell: Cell, job: Job, verdicts: Verdicts) -> Cell:
-    """`cell` with the lines of its faults ready to paste: their tensors are in files, and they have been run once."""
+    """`cell` with repros that are ready to paste: their tensors are saved, and the lines have been run once."""
     return replace(cell, failures=tuple(_complete(cell, failure, job, verdicts) for failure in cell.failures))
 
 
@@ -69,12 +69,12 @@ def saved(case: Case, folder: Path | None = None) -> Path:
     values = [_detached(case.arguments[name]) for name in loaded_names(case)]
     try:
         content = _content(values)
-    except RuntimeError:  # PyTorch does not save memory that two tensors see in two dtypes
+    except RuntimeError:  # PyTorch does not save memory that tensors of different dtypes share
         content = _content(pytree.tree_map_only(Tensor, copied, values))
     folder = folder or Cache().root / "inputs"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{hashlib.sha256(content).hexdigest()[:16]}.pt"
-    with tempfile.TemporaryDirectory(dir=folder) as part:  # what is interrupted leaves nothing behind
+    with tempfile.TemporaryDirectory(dir=folder) as part:  # an interrupted save leaves no file behind
         written = Path(part) / path.name
         written.write_bytes(content)
         written.replace(path)
@@ -101,7 +101,7 @@ def _keep_newest(folder: Path) -> None:
 
 
 def _shows(cell: Cell, failure: Failure, lines: str, case: Case | None, job: Job, verdicts: Verdicts) -> bool:
-    """Whether the lines show the fault when they are run by themselves, as far as that can be seen."""
+    """Whether the lines show the fault when they are run by themselves, as far as can be seen."""
     lines_only = [line for line in lines.splitlines() if not line.startswith("#")]
     program = Path(job.work) / f"repro_{os.getpid()}.py"
     program.write_text("\n".join(lines_only), encoding="utf-8")

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from opwright.checker.watcher import Watcher
     from opwright.toolchain.run import Completed
 
-# After this many crashes in a group of cases, which vary the same thing in the same argument, the others of the group
-# are not tried: other groups may show other faults.
+# After this many crashes in a group of cases, which vary the same thing in the same argument, the rest of the group is
+# not tried: other groups may show other faults.
 _MOST_IN_A_GROUP = 2
-# A cell with this many crashes outside of groups, or this many calls that do not end, is given up,
+# A cell with this many crashes outside groups, or this many calls that do not end, is given up.
 _MOST_CRASHES = 6
-# and so is one with this many in all.
+# So is a cell with this many in all.
 _MOST_PROCESSES = 40
 # What its watchdog (faulthandler) prints in that case.
 _TOO_LONG = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
@@ -47,7 +47,7 @@ class _Progress:
         crashes: the faults that ended a process, one of each kind.
         skip: the steps that ended a process.
         groups: the group of each of them; empty if it has none.
-        hangs: how many of them did not end.
+        hangs: the number of them that did not end.
         step: the event of the step that runs.
         verdicts: the verdicts on results.
         job: all cells.
@@ -67,12 +67,12 @@ class _Progress:
 
     @property
     def skip_groups(self) -> list[str]:
-        """The groups of which no further step is tried."""
+        """The groups whose remaining steps are not tried."""
         return [group for group, count in Counter(self.groups).items() if group and count >= _MOST_IN_A_GROUP]
 
     @property
     def exceeds_limits(self) -> bool:
-        """Whether the cell is to be given up."""
+        """Whether to give up the cell."""
         several = max(self.groups.count(""), self.hangs) >= _MOST_CRASHES
         return several or len(self.skip) >= _MOST_PROCESSES
 
@@ -121,7 +121,7 @@ class _Process:
     Attributes:
         last: the last cell of the job, which is done when the process has ended.
         forged: why its messages cannot be trusted; empty if they can.
-        printed: what it has printed since the cell began.
+        printed: its output since the cell began.
     """
 
     def __init__(self, job: Job, name: str, watcher: Watcher, progress: _Progress) -> None:
@@ -192,7 +192,7 @@ def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
 
 
 def _failed(job: Job, progress: _Progress, forged: str) -> Cell:
-    """The cell that runs, whose process has sent what it did not write."""
+    """The running cell, whose process has sent a forged message."""
     op, runtime, device = job.cells[len(progress.cells)]
     step = progress.step
     failure = Failure(Kind.CHANNEL, step.get("step", ""), step.get("repro", ""), forged, "the messages of the check")
@@ -216,10 +216,10 @@ def _with(cell: Cell, failures: Sequence[Failure]) -> Cell:
 
 
 def _is_explained(first_call: Failure, cell: Cell) -> bool:
-    """Whether the wrong result of a first call says nothing about threads: later calls of that sample are wrong too."""
+    """Whether a wrong first call says nothing about threads, because later calls of its sample are wrong too."""
     if first_call.kind is not Kind.RACE:
         return False
-    # The case of a first call is the sample's, and the caller's number.
+    # The name of a first call is that of the sample, followed by the number of the caller.
     return any(fault.kind is Kind.LATE or first_call.case.startswith(f"{fault.case},") for fault in cell.failures)
 
 

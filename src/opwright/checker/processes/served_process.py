@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from opwright.checker.job import Job
 
-# What the C library prints when it finds its heap in disorder.
+# The messages of the C library when it finds its heap corrupt.
 _CORRUPT = re.compile(r"malloc|free\(\)|double free|corrupt|invalid (pointer|size|next size)|realloc\(\)")
-# The process itself ends when a step takes too long. This is for processes that it leaves behind.
+# The process itself ends when a step takes too long. This limit is for processes that it leaves behind.
 LONGEST_S = 3600.0
 
 
@@ -35,7 +35,7 @@ class ServedProcess:
     Attributes:
         printed: the lines that it has printed.
         channel: the channel to it, while it is served.
-        completed: how it ended, after that.
+        completed: how it ended, once it has.
     """
 
     printed: list[str] = field(default_factory=list)
@@ -55,8 +55,8 @@ def served_process(
     """Start `module` with `job`, and yield it once it has opened the channel, or has ended.
 
     Args:
-        job: what it gets.
-        file: where the job is written.
+        job: the job for it.
+        file: the path to which the job is written.
         module: the module to run.
         environment: variables to set in addition to this process's own.
         python: the first words of a command line that runs a module.
@@ -80,7 +80,7 @@ def served_process(
                 )
             finally:
                 with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as ended:
-                    ended.connect(str(path))  # if it has never connected, this ends the wait for it
+                    ended.connect(str(path))  # if it never connected, this ends the wait for it
 
         with listen(path) as listener:
             runner = threading.Thread(target=start)
@@ -107,12 +107,12 @@ def ending(exit_code: int) -> str:
 
 
 def kind_of_ending(exit_code: int, output: str, inaccessible: Kind = Kind.CRASH) -> Kind:
-    """The kind of fault that the end of a process in a call shows.
+    """The kind of fault shown by a process that ends during a call.
 
     Args:
         exit_code: how it ended; negative for a signal.
-        output: what it has printed.
-        inaccessible: the kind if it has touched memory that is not accessible.
+        output: its output.
+        inaccessible: the kind if it touched inaccessible memory.
     """
     if exit_code >= 0:
         return Kind.EXIT

@@ -1,4 +1,4 @@
-"""Answers the questions of an operator's process, and decides what its cells have passed."""
+"""Answers the questions of an operator's process, and decides which of its cells have passed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Runtimes whose results the process of the operator compares itself, because they are not those of a call.
 _WITHOUT_RESULTS = {"autograd"}
-# The calls whose arguments are kept for the lines that reproduce a fault.
+# The number of calls whose arguments are kept for repros.
 _MOST_SENT = 512
 
 
@@ -46,7 +46,7 @@ class Verdicts:
         self._sent: OrderedDict[str, Case] = OrderedDict()
 
     def begin(self) -> None:
-        """A cell begins."""
+        """Start a cell."""
         self._faults, self._right = [], Counter()
 
     def answer(self, message: dict[str, Any]) -> dict[str, Any] | None:
@@ -74,13 +74,13 @@ class Verdicts:
         return {"is_steady": judge.is_steady(case)}
 
     def verdict(self, cell: Cell) -> Cell:
-        """`cell`, which its process reports, as the results that were judged here bear it out."""
+        """`cell` as its process reports it, or failed if the results that were judged here do not confirm it."""
         if cell.status != "passed":
             return cell
         op, runtime = cell.op.rpartition(":")[2], cell.runtime
         if self._faults:
             return replace(cell, status="failed", failures=(self._faults[0],))
-        if runtime in _WITHOUT_RESULTS or self._is_borne_out(op, runtime, cell.device):
+        if runtime in _WITHOUT_RESULTS or self._is_confirmed(op, runtime, cell.device):
             return cell
         got = f"the process reports that {runtime} passed, but it sent no results for the samples"
         return replace(cell, status="failed", failures=(Failure(Kind.CHANNEL, got=got, expected="results"),))
@@ -93,7 +93,7 @@ class Verdicts:
         return None if outline.refusal else judge.fault(case, message["results"])
 
     def case_named(self, op: str, device: str, inputs: str) -> Case | None:
-        """The call whose lines load `inputs`; None if it is not known."""
+        """The call whose repro loads `inputs`; None if it is not known."""
         if inputs in self._sent:
             return self._sent[inputs]
         subject, _ = self._subject(op, device)
@@ -138,7 +138,7 @@ class Verdicts:
         else:
             self._faults.append(fault)
 
-    def _is_borne_out(self, op: str, runtime: str, device: str) -> bool:
+    def _is_confirmed(self, op: str, runtime: str, device: str) -> bool:
         subject, judge = self._subject(op, device)
         wanted = [case.name for case in subject.samples if not judge.outline(case).refusal]
         if runtime == "eager":

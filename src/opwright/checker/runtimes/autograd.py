@@ -44,7 +44,7 @@ def why_not(subject: Subject) -> str:
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
-    """Compare gradients on the samples, then on subsets and variations, when they are reused, and second ones."""
+    """Compare gradients of samples, of subsets and variations, and when they are reused; then second derivatives."""
     cases = [case for case in subject.claimed if subject.differentiable(case)]
     undeclared = [name for name in subject.floating(cases[0]) if name not in subject.op.differentiable]
     if undeclared:

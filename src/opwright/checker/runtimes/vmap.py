@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 NAME = "vmap"
 
 _BATCH = 3
-# Ways to map the tensors of one sample, in a quick check and in a full one.
+# The number of ways to map the tensors of one sample, in a quick check and in a full one.
 _QUICK_MAPPINGS = 10
 _MAPPINGS = 32
-# Up to this many combinations are listed, and some of them drawn; of more, each is drawn on its own.
+# Up to this many combinations are listed, and a random subset is used; of more, each is drawn independently.
 _MOST_LISTED = 4096
 
 
@@ -46,7 +46,7 @@ def why_not(subject: Subject) -> str:
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
-    """Run batches of each sample: along each dimension of each tensor, and with tensors that all calls share."""
+    """Run batches of each sample: along each dimension of each tensor, and with tensors shared by all calls."""
     steps = Steps(subject, recorder)
     # The author's own calls, each time with other numbers.
     draws = [samples(subject.op, subject.device, subject.options.seed + by) for by in range(_BATCH)]
@@ -75,7 +75,7 @@ def _places(case: Case) -> list[int]:
 
 
 def _mappings(subject: Subject, case: Case) -> Iterator[tuple[str, dict[int, int]]]:
-    """Ways to map the tensors of `case`, in words and as the mapped dimension of each; the others are shared."""
+    """Ways to map the tensors of `case`: a description, and the mapped dimension of each; other tensors are shared."""
     leaves, places = pytree.tree_leaves(case.arguments), _places(case)
     names = dict(zip(places, source.tensor_names(case.arguments), strict=True))
     owners = [name for name, value in case.arguments.items() for _ in derive.tensors(value)]
@@ -118,7 +118,7 @@ def _described(name: str, dim: int | None) -> str:
 
 
 def _singles(calls: Sequence[Case], dims: Mapping[int, int]) -> list[list[Any]]:
-    """The leaves of the arguments of each call of a batch; what is not mapped is that of the first call."""
+    """The leaves of the arguments of each call of a batch; unmapped ones are those of the first call."""
     first, *others = (pytree.tree_leaves(call.fresh()) for call in calls)
     return [[leaf if at in dims else first[at] for at, leaf in enumerate(own)] for own in (first, *others)]
 
@@ -161,7 +161,7 @@ def _check_nested(steps: Steps, calls: Sequence[Case], dims: dict[int, int]) -> 
     subject = steps.subject
     step = f"{calls[0].name}, vmap of vmap"
     if subject.op.mutates:
-        return  # the ways in which the results of each level come back differ; one level is checked
+        return  # each level returns mutated results in another form; one level is checked
     shape = pytree.tree_structure(calls[0].arguments)
     singles = _singles(calls, dims)
     if not _are_inside(subject, singles, shape):
@@ -186,7 +186,7 @@ def _check_nested(steps: Steps, calls: Sequence[Case], dims: dict[int, int]) -> 
 
 
 def _check_empty(steps: Steps, case: Case, dims: dict[int, int]) -> None:
-    """Map over a batch of no calls, which PyTorch allows for most of its operators: the shapes are still those."""
+    """Map over an empty batch, which PyTorch allows for most of its operators: the shapes must be the same."""
     subject = steps.subject
     step = f"{case.name}, an empty batch"
     leaves, shape = pytree.tree_flatten(case.fresh())
@@ -227,8 +227,8 @@ def _judged(
     dims: Mapping[int, int],
     results: list[Any],
 ) -> bool:
-    """Record whether a call of a batch has the results that it has alone; whether it has."""
-    # Calls with the same tensors have the same name, and so their expected results are computed once.
+    """Record whether a call of a batch has the same results as alone, and return it."""
+    # Calls with the same tensors have the same name, so their expected results are computed only once.
     mapped = ", ".join(map(str, sorted(dims)))
     case = Case(f"{calls[0].name}, call {at} of a batch that maps {mapped}", Family.SAMPLE, single)
     refused = bool(steps.subject.expected(case).refusal)
