@@ -83,7 +83,7 @@ def value_code(value: Any) -> str:
 def _comment(value: Any) -> str:
     tensors = derive.tensors(value)
     if any(map(_is_large, tensors)):
-        return "  # not the numbers of the check: the size alone shows the fault"
+        return "  # other numbers than in the check: the size alone shows the fault"
     return "  # untouched pages cost nothing" if any(map(is_far, tensors)) else ""
 
 

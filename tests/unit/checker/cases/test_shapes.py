@@ -62,7 +62,7 @@ def test_all_ranks_up_to_eight_are_tried(rank: int, other: int) -> None:
     assert (stacked in found) == (rank > 0 and other > 0)
     if stacked in found:
         assert found[stacked] == [(2,) * (rank + 1), (2, *(1,) * other)]
-        assert found["all tensors with a last dimension of two"] == [(2,) * (rank + 1), (*(1,) * other, 2)]
+        assert found["all tensors with a new last dimension of two"] == [(2,) * (rank + 1), (*(1,) * other, 2)]
 
 
 def test_the_two_of_a_first_dimension_differ() -> None:
