@@ -28,7 +28,7 @@ _MOST_SETS = 32
 _FEWEST_SETS = 4
 _LARGE_BYTES = 2**24
 # The number of elements that are moved at once, so that large tensors need no full copy.
-_AT_ONCE = 2**20
+_CHUNK_ELEMENTS = 2**20
 # The fraction of the time that new draws may take, if new contents cannot be made from the existing ones.
 _DRAWING_SHARE = 0.1
 # An integer dtype for each size of an element.
@@ -81,22 +81,22 @@ class Contents:
         # A constant has the same contents in all draws.
         self._slots = [slot for slot in slots if not _same(*slot[:2])]
         independent = drawn[0].independent | set(map(address, storages(others[0].gradients.grads)))
-        self._mixes = self._is_constant or all(address(slot[1]) in independent for slot in self._slots)
+        self._can_mix = self._is_constant or all(address(slot[1]) in independent for slot in self._slots)
 
-        self._intact = self._sums()
+        self._known_checksums = self._checksums()
 
     def renew(self) -> None:
         """Change the contents of every set."""
         for slot in self._slots:
             count = slot[0].numel()
-            first = _entropy.randrange(count) if self._mixes else count
-            _shift(slot, first, _entropy.randint(first, count))
-        if not self._mixes:
+            first = _entropy.randrange(count) if self._can_mix else count
+            _rotate_sets(slot, first, _entropy.randint(first, count))
+        if not self._can_mix:
             self._draw_one()
 
     def restore(self) -> None:
         """Redraw all sets if a call wrote to one: `renew` only moves elements from set to set."""
-        if self.fixed or self._sums() == self._intact:
+        if self.fixed or self._checksums() == self._known_checksums:
             return
         for subject in self.subjects:
             self._fill(subject)
@@ -104,7 +104,7 @@ class Contents:
                 grad.normal_()
         if self._is_constant:
             _rotate_constants(self.subjects[0], self.subjects[1:])
-        self._intact = self._sums()
+        self._known_checksums = self._checksums()
 
     def _fill(self, subject: Subject) -> None:
         """Give one set the contents of a new draw."""
@@ -113,7 +113,7 @@ class Contents:
             for storage, new in zip(storages(subject.arguments), storages(drawn), strict=True):
                 storage.copy_(new)
 
-    def _sums(self) -> list[int]:
+    def _checksums(self) -> list[int]:
         """The sum of all elements of each slot, read as integers of the same size."""
         return [
             sum(int(flat.view(_INTEGERS[min(8, flat.itemsize)]).sum()) % 2**64 for flat in slot) % 2**64
@@ -127,7 +127,7 @@ class Contents:
             return
         self.restore()
         self._fill(_entropy.choice(self.subjects))
-        self._intact = self._sums()
+        self._known_checksums = self._checksums()
         self._drawing_s += seconds_now() - started
 
 
@@ -173,10 +173,10 @@ def _rotate_constants(subject: Subject, others: Sequence[Subject]) -> str:
     return ""
 
 
-def _shift(slot: Sequence[Tensor], first: int, end: int) -> None:
+def _rotate_sets(slot: Sequence[Tensor], first: int, end: int) -> None:
     """Give each set the elements of the next one, and from `first` to `end` those of the one after."""
     count = slot[0].numel()
-    step = max(1, _AT_ONCE // len(slot))
+    step = max(1, _CHUNK_ELEMENTS // len(slot))
     for start in range(0, count, step):
         parts = slot if count <= step else [flat[start : start + step] for flat in slot]
         moved = torch.stack(list(parts)).roll(-1, 0)

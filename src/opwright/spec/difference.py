@@ -41,7 +41,7 @@ _SMALL_ERROR = 1e-4
 # If all wrong elements are among this many last ones, a vector loop skipped the remainder.
 _TAIL_ELEMENTS = 16
 # The number of elements compared at once: float64 copies and intermediate results take many times their memory.
-_AT_ONCE = 2**22
+_CHUNK_ELEMENTS = 2**22
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,11 @@ def first_line(error: BaseException) -> str:
 def _wrong(result: Tensor, goal: Goal, extra: float) -> Tensor:
     """The places in the flat `result` that rounding does not explain."""
     found = []
-    parts = (tensor.split(_AT_ONCE) for tensor in (result, goal.own, goal.precise))
+    parts = (tensor.split(_CHUNK_ELEMENTS) for tensor in (result, goal.own, goal.precise))
     for number, (some, own, precise) in enumerate(zip(*parts, strict=True)):
         near = _near(some, own, precise, extra, is_final=goal.nearby is None)
         places = (~near).nonzero().flatten()
-        found.append(places + number * _AT_ONCE)
+        found.append(places + number * _CHUNK_ELEMENTS)
     wrong = torch.cat(found) if found else torch.empty(0, dtype=torch.int64)
     if len(wrong) and goal.nearby is not None:
         wrong = wrong[~_explained(result[wrong], goal, wrong, result.numel(), extra)]

@@ -76,13 +76,13 @@ class Nearby:
     @property
     def eps(self) -> float:
         """The coarsest relative precision among the floating-point arguments; that of float32 if there are none."""
-        found = [torch.finfo(tensor.dtype).eps for tensor in derive.tensors(self.arguments) if _moves(tensor)]
+        found = [torch.finfo(tensor.dtype).eps for tensor in derive.tensors(self.arguments) if _can_move(tensor)]
         return max(found, default=torch.finfo(torch.float32).eps)
 
     @property
     def largest(self) -> float:
         """The largest finite magnitude among the floating-point arguments."""
-        found = [tensor for tensor in derive.tensors(self.arguments) if _moves(tensor) and tensor.numel()]
+        found = [tensor for tensor in derive.tensors(self.arguments) if _can_move(tensor) and tensor.numel()]
         wide = (one.detach().to(torch.complex128 if one.is_complex() else torch.float64).abs() for one in found)
         return max((float(one.nan_to_num(0.0, 0.0, 0.0).max()) for one in wide), default=0.0)
 
@@ -94,7 +94,7 @@ class Nearby:
         """
         if not self._accumulates:
             return 1.0
-        tensors = [tensor for tensor in derive.tensors(self.arguments) if _moves(tensor)]
+        tensors = [tensor for tensor in derive.tensors(self.arguments) if _can_move(tensor)]
         terms = max((max((*tensor.shape, tensor.numel() // max(numel, 1))) for tensor in tensors), default=1)
         return max(1.0, math.sqrt(terms) / _SEQUENTIAL)
 
@@ -117,7 +117,7 @@ class Nearby:
         def move(value: Any) -> Any:
             if isinstance(value, float):
                 return value + scale * (_rounded(value, eps) - value)
-            if not isinstance(value, Tensor) or not _moves(value) or (has_labels and _is_label(value)):
+            if not isinstance(value, Tensor) or not _can_move(value) or (has_labels and _is_label(value)):
                 return value.clone() if isinstance(value, Tensor) else value  # the oracle may write to it
             # Arguments that are the same tensor stay the same.
             key = (value.data_ptr(), value.dtype, value.shape, value.stride(), value.is_conj())
@@ -162,15 +162,15 @@ class _Roundings(TorchDispatchMode):
         if func.is_view or (name in _EXACT and not (name in _ACCUMULATE and any(args[3:4]))):
             return made
         if func._schema.is_mutable:  # noqa: SLF001  it has no public name
-            for tensor in filter(_moves, derive.tensors(made)):
+            for tensor in filter(_can_move, derive.tensors(made)):
                 tensor.mul_(1 + self._size * self._signs(tensor))
         else:
             made = pytree.tree_map_only(Tensor, self._rounded, made)
-        self.accumulates |= torch.Tag.pointwise not in func.tags and any(map(_moves, derive.tensors(made)))
+        self.accumulates |= torch.Tag.pointwise not in func.tags and any(map(_can_move, derive.tensors(made)))
         return made
 
     def _rounded(self, tensor: Tensor) -> Tensor:
-        return tensor * (1 + self._size * self._signs(tensor)) if _moves(tensor) else tensor
+        return tensor * (1 + self._size * self._signs(tensor)) if _can_move(tensor) else tensor
 
     def _signs(self, tensor: Tensor) -> Tensor:
         return _directions(tensor.shape, self._generator).to(tensor.device, tensor.dtype)
@@ -180,13 +180,13 @@ def _directions(shape: Sequence[int], generator: torch.Generator) -> Tensor:
     return 2 * torch.randint(0, 2, tuple(shape), generator=generator, dtype=torch.int8) - 1
 
 
-def _moves(tensor: Tensor) -> bool:
+def _can_move(tensor: Tensor) -> bool:
     return tensor.layout == torch.strided and (tensor.is_floating_point() or tensor.is_complex())
 
 
 def _has_labels(arguments: Any) -> bool:
     """Whether tensors of small integers are labels, next to other numbers: the oracle may test whether they equal 1."""
-    return not all(_is_label(tensor) for tensor in derive.tensors(arguments) if _moves(tensor))
+    return not all(_is_label(tensor) for tensor in derive.tensors(arguments) if _can_move(tensor))
 
 
 def _is_label(tensor: Tensor) -> bool:

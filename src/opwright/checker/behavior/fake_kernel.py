@@ -43,12 +43,12 @@ def check_fake(steps: Steps) -> None:
         _check(steps, case)
     if recorder.failed:
         return
-    for case in _further(subject):
+    for case in _variations(subject):
         if not _check(steps, case):
             return
 
 
-def _further(subject: Subject) -> Iterator[Case]:
+def _variations(subject: Subject) -> Iterator[Case]:
     """Variations of the samples: each family in turn, so that a few of them already cover all families."""
     quick = subject.options.quick
     families: dict[Family, list[Case]] = {}

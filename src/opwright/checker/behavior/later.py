@@ -79,7 +79,9 @@ def _check_same_memory(subject: Subject, recorder: Recorder, case: Case, code: s
         if fault is not None and number > 0:  # other steps report a sample whose first result is wrong
             got = f"call number {number + 1}: {fault.got}"
             loop = f"# repeatedly, each time with one number changed in the same memory:\n{code}"
-            recorder.fail(_alone(subject, before) or Failure(Kind.STATE, case.name, loop, got, fault.expected))
+            recorder.fail(
+                _fault_in_fresh_memory(subject, before) or Failure(Kind.STATE, case.name, loop, got, fault.expected)
+            )
         subject.forget(before)
         if fault is not None:
             return
@@ -87,7 +89,7 @@ def _check_same_memory(subject: Subject, recorder: Recorder, case: Case, code: s
     recorder.ok()
 
 
-def _alone(subject: Subject, case: Case) -> Failure | None:
+def _fault_in_fresh_memory(subject: Subject, case: Case) -> Failure | None:
     """The fault of one call in fresh memory: if there is one, earlier calls are not the cause."""
     try:
         results = subject.call(case.fresh())
@@ -117,7 +119,7 @@ def _check_many_calls(subject: Subject, recorder: Recorder, case: Case, code: st
     cases = [Case(name, case.family, given) for name, given in zip(names, calls, strict=True)]
     if any(subject.is_outside(one) or subject.expected(one).refusal for one in cases):
         return
-    if wrong := list(filter(None, (_alone(subject, one) for one in cases))):
+    if wrong := list(filter(None, (_fault_in_fresh_memory(subject, one) for one in cases))):
         recorder.fail(wrong[0])
         return
     most, seconds = (_QUICK_MANY_CALLS, _QUICK_MANY_S) if subject.options.quick else (_MANY_CALLS, _MANY_S)

@@ -126,10 +126,10 @@ def _refined(subject: Subject, case: Case, results: list[Any], fault: Failure) -
         return Failure(Kind.LATE, case.name, code, f"when the call returns: {fault.got}", fault.expected)
     if fault.kind in OF_VALUES and _is_poison(subject, case, results):
         return Failure(Kind.UNINITIALISED, case.name, code, f"{fault.got}: {_POISON}", fault.expected)
-    return replace(fault, **_further(subject, case, results, fault))
+    return replace(fault, **_shown_by_further_calls(subject, case, results, fault))
 
 
-def _further(subject: Subject, case: Case, results: list[Any], fault: Failure) -> dict[str, Any]:
+def _shown_by_further_calls(subject: Subject, case: Case, results: list[Any], fault: Failure) -> dict[str, Any]:
     """What further calls show about a fault, as changes of its attributes."""
     if case.family in _OF_THE_LAYOUT:
         return {"kind": Kind.WRONG_RESULT} if _is_wrong_in_plain_memory(subject, case) else {}

@@ -35,7 +35,7 @@ class _TooExpensive(BaseException):
     """Raised within a reference; not an Exception, which it might catch."""
 
 
-class _Sizes(TorchDispatchMode):
+class _SizeLimit(TorchDispatchMode):
     """Raises at the first large tensor."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -58,7 +58,7 @@ def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
     fake = pytree.tree_map_only(Tensor, mode.from_tensor, arguments)
     positional, keywords = op.spread(fake)
     try:
-        with _time_limit(), _no_log(), _Sizes(), mode:  # type: ignore[no-untyped-call]
+        with _time_limit(), _suppress_log(), _SizeLimit(), mode:  # type: ignore[no-untyped-call]
             op.reference(*positional, **keywords)
     except _TooExpensive:
         return False
@@ -74,7 +74,7 @@ def _is_large(value: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _no_log() -> Iterator[None]:
+def _suppress_log() -> Iterator[None]:
     """Suppress the log of calls that PyTorch rejects, a traceback on stderr for each."""
     log = logging.getLogger(FakeTensorMode.__module__)
     before, log.disabled = log.disabled, True

@@ -63,7 +63,7 @@ def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Cas
         *_dtypes(op, given, chosen, device, options),
         *(case for at in chosen for case in _made(_layouts(op, given[at]), given[at])),
         *sizes,
-        *(case for at in chosen for case in resized(given[at], _of(given[at], sizes), quick=options.quick)),
+        *(case for at in chosen for case in resized(given[at], _variations_of(given[at], sizes), quick=options.quick)),
         *(case for at in chosen for case in _others(op, given[at], options)),
         *_far(given[smallest[0]], op),
         *_made(_bad(given[smallest[0]]), given[smallest[0]]),
@@ -191,7 +191,7 @@ def _two_sizes(slots: list[SizeSlot], options: Options) -> Iterator[dict[SizeSlo
         yield dict(zip(choose.sample(slots, 2), choose.sample(some, 2), strict=True))
 
 
-def _of(sample: Case, cases: list[Case]) -> list[Case]:
+def _variations_of(sample: Case, cases: list[Case]) -> list[Case]:
     return [case for case in cases if case.name.startswith(f"{sample.name}, ")]
 
 
