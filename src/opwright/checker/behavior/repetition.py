@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 from torch.utils import _pytree as pytree
 
@@ -11,13 +12,19 @@ from opwright.checker.behavior.poison import poisoned
 from opwright.checker.behavior.same_call import changed_answer, copies, difference, same_numbers, shifted
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
+from opwright.spec import derive
 from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
+    from opwright.checker.cases.case import Case
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
 
 _SAME = "the same as the first time"
+# Results that are kept while further calls are made.
+_MOST_CALLS = 64
+_MOST_BYTES = 2**26
+_SECONDS = 0.5
 
 
 def check_repetition(subject: Subject, recorder: Recorder) -> None:
@@ -33,15 +40,9 @@ def check_repetition(subject: Subject, recorder: Recorder) -> None:
             except Exception:
                 continue
             kept = copies(first)
-            other = shifted(case.fresh(), 1)
-            with contextlib.suppress(Exception):
-                subject.call(other)
-            if not all(map(same_numbers, pytree.tree_leaves(first), pytree.tree_leaves(kept))):
-                overwritten = difference(first, kept) or "other numbers within rounding"
-                got = f"after another call, the first one's result reads: {overwritten}"
-                recorder.fail(
-                    Failure(Kind.STATE, case.name, f"{code}  # and once more, with other numbers", got, _SAME)
-                )
+            if (overwritten := _overwritten(subject, case, first, kept)) is not None:
+                more = f"{code}  # and again, with other numbers, while the first result is kept"
+                recorder.fail(Failure(Kind.STATE, case.name, more, overwritten, _SAME))
             try:
                 again = subject.call(case.fresh())
             except Exception as error:
@@ -49,3 +50,24 @@ def check_repetition(subject: Subject, recorder: Recorder) -> None:
                 continue
             if (changed := changed_answer(subject, case, again, kept)) is not None:
                 recorder.fail(Failure(Kind.STATE, case.name, f"{code}  # twice", f"the second time: {changed}", _SAME))
+
+
+def _overwritten(subject: Subject, case: Case, first: list[Any], kept: list[Any]) -> str | None:
+    """How later calls with other numbers change the results of the first one; None if they do not.
+
+    All results are kept, as a caller may do: an operator may reuse its buffers only after several calls.
+    """
+    nbytes = sum(tensor.nbytes for tensor in derive.tensors([case.arguments, kept]))
+    later: list[Any] = []
+    started = time.process_time()
+    for number in range(1, 1 + max(1, min(_MOST_CALLS, _MOST_BYTES // max(nbytes, 1)))):
+        arguments = shifted(case.fresh(), number)
+        with contextlib.suppress(Exception):
+            later.append((arguments, subject.call(arguments)))
+        if not all(map(same_numbers, pytree.tree_leaves(first), pytree.tree_leaves(kept))):
+            calls = f"{number} other calls" if number > 1 else "another call"
+            changed = difference(first, kept) or "other numbers within rounding"
+            return f"after {calls}, the first one's result reads: {changed}"
+        if time.process_time() - started > _SECONDS:
+            break
+    return None

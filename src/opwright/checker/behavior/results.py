@@ -131,28 +131,39 @@ def _refined(subject: Subject, case: Case, results: list[Any], fault: Failure) -
 
 def _shown_by_further_calls(subject: Subject, case: Case, results: list[Any], fault: Failure) -> dict[str, Any]:
     """What further calls show about a fault, as changes of its attributes."""
-    if case.family in _OF_THE_LAYOUT:
-        return {"kind": Kind.WRONG_RESULT} if _is_wrong_in_plain_memory(subject, case) else {}
-    if _is_right_with_one_thread(subject, case):
+    with threads(1):
+        alone, _ = _called_again(subject, case)
+    several, changes = _called_again(subject, case, results)
+    if all(alone) and not all(several):
         return {"kind": Kind.THREADS, "got": f"with {torch.get_num_threads()} threads: {fault.got}"}
-    if _differs_when_repeated(subject, case, results):
+    # A call that reads foreign memory may return other numbers each time, but not the right ones.
+    if any(alone) or (changes and case.family not in _OF_THE_LAYOUT):
         return {"kind": Kind.STATE, "got": f"{fault.got}, and other numbers when the call is repeated"}
+    if case.family in _OF_THE_LAYOUT and _is_wrong_in_plain_memory(subject, case):
+        return {"kind": Kind.WRONG_RESULT}
     return {}
 
 
-def _is_right_with_one_thread(subject: Subject, case: Case) -> bool:
-    """Whether the results with one thread are right, while those with several are still wrong."""
-    with threads(1):
-        alone = _fault_again(subject, case)
-    return alone is None and _fault_again(subject, case) is not None
+def _called_again(subject: Subject, case: Case, results: list[Any] | None = None) -> tuple[list[bool], bool]:
+    """Whether each of two further calls is right, and whether one differs from `results`.
 
-
-def _differs_when_repeated(subject: Subject, case: Case, results: list[Any]) -> bool:
-    try:
-        again = subject.call(case.fresh())
-    except Exception:
-        return True
-    return difference(again, results) is not None
+    No call reuses the memory of another call's arguments: an operator may remember results by address.
+    """
+    kept: list[Any] = []
+    are_right, changes = [], False
+    for _ in range(2):
+        arguments = case.fresh()
+        kept.append(arguments)
+        try:
+            again = subject.call(arguments)
+        except Exception:
+            are_right.append(False)
+            changes = True
+            continue
+        kept.append(again)
+        are_right.append(subject.judge(case, again) is None)
+        changes |= results is not None and difference(again, results) is not None
+    return are_right, changes
 
 
 def _is_wrong_in_plain_memory(subject: Subject, case: Case) -> bool:

@@ -220,7 +220,8 @@ def _is_explained(first_call: Failure, cell: Cell) -> bool:
     if first_call.kind is not Kind.RACE:
         return False
     # The name of a first call is that of the sample, followed by the number of the caller.
-    return any(fault.kind is Kind.LATE or first_call.case.startswith(f"{fault.case},") for fault in cell.failures)
+    lasting = (Kind.LATE, Kind.STATE)
+    return any(fault.kind in lasting or first_call.case.startswith(f"{fault.case},") for fault in cell.failures)
 
 
 def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Watcher, progress: _Progress) -> None:

@@ -32,7 +32,7 @@ calls = []
 @library.op
 def f(x: Tensor) -> Tensor:
     calls.append(1)
-    if len(calls) % 5 == 0:
+    if len(calls) > 50:
         raise ValueError("used up")
     return x + 1
 """
@@ -42,12 +42,19 @@ buffer = torch.empty(40)
 def f(x: Tensor) -> Tensor:
     return buffer.copy_(x)
 """
+RING_OF_BUFFERS = """
+buffers = [torch.empty(40) for _ in range(8)]
+@library.op
+def f(x: Tensor) -> Tensor:
+    buffers.append(buffers.pop(0))
+    return buffers[-1].copy_(x)
+"""
 INFINITE_LATER = """
 calls = []
 @library.op
 def f(x: Tensor) -> Tensor:
     calls.append(1)
-    return x * 0 + (torch.finfo(x.dtype).max if len(calls) < 5 else float("inf"))
+    return x * 0 + (torch.finfo(x.dtype).max if len(calls) < 50 else float("inf"))
 """
 NOT_A_NUMBER = """
 @library.op
@@ -75,6 +82,7 @@ def test_an_operator_without_state_passes(make_subject: MakeSubject, failures: R
         (COUNTS_CALLS, "the second time: float32 (40,), at [0]: "),
         (RAISES_LATER, "ValueError: used up"),
         (ONE_BUFFER, "after another call, the first one's result reads: "),
+        (RING_OF_BUFFERS, "after 8 other calls, the first one's result reads: "),
         (INFINITE_LATER, "the second time: float32 (40,), at [0]: inf"),
     ],
 )

@@ -165,6 +165,17 @@ def test_a_result_that_is_right_with_one_thread_depends_on_threads(subject: Any)
     assert failure.got.startswith("with 2 threads: ")
 
 
+def test_a_result_that_is_right_when_the_call_is_repeated_is_state(subject: Any) -> None:
+    for family in (Family.SAMPLE, Family.STRIDES):
+        kernel = "calls.append(1)\n    return x * 2 if len(calls) > 1 else x * 3"
+        one = subject("return x * 2", kernel)
+        one.op.reference.__globals__["calls"] = []
+        case = next(case for case in [*one.samples, *one.varied] if case.family is family)
+        (failure,) = cell(one, [case]).failures
+        assert failure.kind is Kind.STATE
+        assert failure.got.endswith(", and other numbers when the call is repeated")
+
+
 def test_an_undeclared_write_is_reported_before_the_result(subject: Any) -> None:
     one = subject("return x * 2", "x.mul_(2)\n    return x.clone()")
     (failure,) = cell(one, one.samples).failures
