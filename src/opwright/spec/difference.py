@@ -171,8 +171,10 @@ def _explained(result: Tensor, goal: Goal, places: Tensor, numel: int, extra: fl
     if not numeric:
         jumps, here = spread > 0, step > 0
     error = (own - precise).abs().nan_to_num(0.0, 0.0, 0.0)
-    # An error out of proportion is a jump of the reference, such as an eigenvector of the other sign.
-    error = error.where(error <= _JUMP * torch.maximum(spread, eps * precise.abs()), 0.0)
+    # A reference with the right magnitude and another sign or phase, as that of an eigenvector, jumps.
+    small_error = _JUMP * torch.maximum(spread, eps * precise.abs())
+    turns = (error > small_error) & ((own.abs() - precise.abs()).abs() <= small_error)
+    error = error.where(~turns, 0.0)
     room = torch.maximum(nearby.accumulation(numel) * spread, error)
     right = ~jumps & _within(some, precise, _FACTOR * room + extra, result.dtype)
     # Near a jump, the results on both sides are right; at a jump, only those of the oracle and of the reference.

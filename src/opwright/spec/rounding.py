@@ -16,7 +16,7 @@ from opwright.spec import derive
 
 # In addition to a draw that enlarges all magnitudes and one that reduces them.
 _RANDOM_DRAWS = 4
-# Intermediate results are moved in other directions than the arguments.
+# Intermediate results are not moved in the same directions as the arguments.
 _SEED_OF_ROUNDINGS = 1000
 # The relative size of the small draws. The results of a smooth function change in proportion to its arguments; where
 # they do not, the function jumps.
@@ -139,11 +139,11 @@ class Nearby:
 
 
 class _Roundings(TorchDispatchMode):
-    """Moves the results of PyTorch's operators by one unit in the last place, in random directions.
+    """Moves the results of PyTorch's operators at random by about one unit in the last place.
 
     Args:
         size: the relative change.
-        seed: the seed of the directions.
+        seed: the seed of the moves.
 
     Attributes:
         accumulates: whether an operator was called whose results may be sums.
@@ -163,21 +163,22 @@ class _Roundings(TorchDispatchMode):
             return made
         if func._schema.is_mutable:  # noqa: SLF001  it has no public name
             for tensor in filter(_can_move, derive.tensors(made)):
-                tensor.mul_(1 + self._size * self._signs(tensor))
+                tensor.mul_(1 + self._size * self._units(tensor))
         else:
             made = pytree.tree_map_only(Tensor, self._rounded, made)
         self.accumulates |= torch.Tag.pointwise not in func.tags and any(map(_can_move, derive.tensors(made)))
         return made
 
     def _rounded(self, tensor: Tensor) -> Tensor:
-        return tensor * (1 + self._size * self._signs(tensor)) if _can_move(tensor) else tensor
+        return tensor * (1 + self._size * self._units(tensor)) if _can_move(tensor) else tensor
 
-    def _signs(self, tensor: Tensor) -> Tensor:
-        return _directions(tensor.shape, self._generator).to(tensor.device, tensor.dtype)
+    def _units(self, tensor: Tensor) -> Tensor:
+        return _moves(tensor.shape, self._generator).to(tensor.device, tensor.dtype)
 
 
-def _directions(shape: Sequence[int], generator: torch.Generator) -> Tensor:
-    return 2 * torch.randint(0, 2, tuple(shape), generator=generator, dtype=torch.int8) - 1
+def _moves(shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    """Random moves in units, of mean square 1. Of signs alone, few numbers would often have the same in all draws."""
+    return math.sqrt(12) * (torch.rand(tuple(shape), generator=generator, dtype=torch.float64) - 0.5)
 
 
 def _can_move(tensor: Tensor) -> bool:
@@ -196,14 +197,14 @@ def _is_label(tensor: Tensor) -> bool:
 def _moved(tensor: Tensor, size: float, sign: int | None, generator: torch.Generator, *, in_float64: bool) -> Tensor:
     """`tensor` with every nonzero number moved by the relative `size`, denormals by as much as the smallest normal."""
     wide: Tensor = tensor.detach().to(torch.complex128 if tensor.is_complex() else torch.float64)
-    signs: Any = sign
+    units: Any = sign
     if sign is None:
-        signs = _directions(tensor.shape, generator).to(wide.device, torch.float64)
+        units = _moves(tensor.shape, generator).to(wide.device)
     step = wide * size
     if not tensor.is_complex():
         least = torch.finfo(tensor.dtype).tiny * size
         step = step.where(step.abs() > least, wide.sign() * least)
-    wide = wide + (signs * step).where(wide.isfinite(), 0.0)
+    wide = wide + (units * step).where(wide.isfinite(), 0.0)
     return wide.to(wide.dtype if in_float64 else tensor.dtype)
 
 

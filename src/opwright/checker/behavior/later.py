@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from opwright.checker.behavior.poison import poisoned
 from opwright.checker.behavior.same_call import copies, difference, same_numbers
+from opwright.checker.behavior.widest import widest_variation
 from opwright.checker.cases.case import Case
 from opwright.checker.cases.variation import generator, tensors
 from opwright.checker.kinds import Kind
@@ -36,10 +38,15 @@ _PATIENCE = 10
 
 def check_later(subject: Subject, recorder: Recorder) -> None:
     """Check that results are final when the call returns, depend only on contents, and stay right over many calls."""
+    widest = widest_variation(subject, recorder)
+    for case in (*subject.samples, *([] if widest is None else [widest])):
+        code = subject.code(case)
+        if not recorder.has(Kind.LATE) and recorder.begin(
+            f"{case.name}: the result some time later", code, group=case.group
+        ):
+            _check_final(subject, recorder, case, code)
     for case in subject.samples:
         code = subject.code(case)
-        if not recorder.has(Kind.LATE) and recorder.begin(f"{case.name}: the result some time later", code):
-            _check_final(subject, recorder, case, code)
         if recorder.begin(f"{case.name}: in the same memory with other numbers", code):
             _check_same_memory(subject, recorder, case, code)
     case = subject.samples[0]
@@ -49,8 +56,10 @@ def check_later(subject: Subject, recorder: Recorder) -> None:
 
 
 def _check_final(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
+    arguments = case.fresh()
     try:
-        results = subject.call(case.fresh())
+        with poisoned():  # what is not written yet must not look like the result of an earlier call
+            results = subject.call(arguments)
     except Exception:
         return
     kept = copies(results)

@@ -14,10 +14,10 @@ from torch.utils import _pytree as pytree
 from opwright.checker.behavior.concurrency import run_concurrently
 from opwright.checker.behavior.same_call import changed_answer, copies, shifted
 from opwright.checker.behavior.thread_count import threads
-from opwright.checker.cases.case import Case, Family
+from opwright.checker.behavior.widest import widest, widest_variation
+from opwright.checker.cases.case import Case
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
-from opwright.spec import derive
 from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def check_threads(subject: Subject, recorder: Recorder) -> None:
     """Check that results are the same from one thread and from many, and with any number of threads inside."""
     if recorder.failed:
         return
-    cases = [case for case in (subject.samples[0], _widest(subject, recorder)) if case is not None]
+    quick = subject.options.quick
+    largest = widest(subject.samples, subject, recorder) if quick else widest_variation(subject, recorder)
+    cases = [case for case in (subject.samples[0], largest) if case is not None]
     inside = not subject.options.alone
     for case in {case.name: case for case in cases}.values():
         if inside and recorder.begin(f"{case.name}: with 1 thread and with several", subject.code(case)):
@@ -49,17 +51,6 @@ def check_threads(subject: Subject, recorder: Recorder) -> None:
             # One thread in each of them: a caller that waits for its own threads is not inside, where it could race.
             with threads(1):
                 _check_callers(subject, recorder, case)
-
-
-def _widest(subject: Subject, recorder: Recorder) -> Case | None:
-    """The variation with the most elements that is expected to work, to keep several threads busy."""
-    if subject.options.quick:
-        cases = subject.samples
-    else:
-        cases = [case for case in subject.varied if case.family is Family.SIZE]
-    living = [case for case in cases if not recorder.died_of(case.name, case.group)]
-    working = [case for case in living if not subject.expected(case).refusal]
-    return max(working, key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)), default=None)
 
 
 def _check_thread_counts(subject: Subject, recorder: Recorder, case: Case) -> None:

@@ -36,19 +36,40 @@ class _TooExpensive(BaseException):
 
 
 class _SizeLimit(TorchDispatchMode):
-    """Raises at the first large tensor."""
+    """Raises at the first tensor of more elements."""
+
+    def __init__(self, most_elements: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._most = most_elements
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         for tensor in pytree.tree_leaves(made):
             # A size that depends on values is unknown, and counts as 1.
-            if isinstance(tensor, Tensor) and math.prod(n for n in tensor.shape if isinstance(n, int)) > _MOST_ELEMENTS:
+            if isinstance(tensor, Tensor) and math.prod(n for n in tensor.shape if isinstance(n, int)) > self._most:
                 raise _TooExpensive
         return made
 
 
-def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
-    """Whether the reference makes no large tensors and ends soon; False if that is unknown."""
+class _SizeLimitAhead(TorchDispatchMode):
+    """Raises before a large tensor is made: each operator is run without numbers first."""
+
+    def __init__(self, most_elements: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._most = most_elements
+        self._without_numbers = FakeTensorMode(static_shapes=True, shape_env=ShapeEnv())
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        # An operator that cannot be run without numbers, as `item` cannot, makes no large tensor.
+        with contextlib.suppress(Exception), _SizeLimit(self._most), self._without_numbers as mode:
+            fake_args, fake_kwargs = pytree.tree_map_only(Tensor, mode.from_tensor, (args, kwargs))
+            func(*fake_args, **fake_kwargs)
+        return func(*args, **kwargs)
+
+
+def is_affordable(op: Op, arguments: dict[str, Any], most_elements: int = _MOST_ELEMENTS) -> bool:
+    """Whether the reference makes no tensor of more than `most_elements` and ends soon; False if that is unknown."""
     leaves = pytree.tree_leaves(arguments)
     has_large_number = any(map(_is_large, leaves))
     elements = sum(leaf.numel() for leaf in leaves if isinstance(leaf, Tensor))
@@ -56,17 +77,42 @@ def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
         return True
     mode = FakeTensorMode(static_shapes=True, shape_env=ShapeEnv())
     fake = pytree.tree_map_only(Tensor, mode.from_tensor, arguments)
-    positional, keywords = op.spread(fake)
     try:
-        with _time_limit(), _suppress_log(), _SizeLimit(), mode:  # type: ignore[no-untyped-call]
-            op.reference(*positional, **keywords)
+        _run_reference(op, fake, _SizeLimit(most_elements), mode)
     except _TooExpensive:
         return False
     except Exception as error:
-        # The cost of a branch that depends on numbers is unknown; other errors reject the call, which costs nothing.
-        is_unknown = "data-dependent" in str(error).lower() or "DataDependent" in type(error).__name__
-        return not is_unknown or (not has_large_number and elements <= _MANY_ELEMENTS)
+        if not _depends_on_numbers(error):
+            return True  # other errors reject the call, which costs nothing
+        if elements > _MANY_ELEMENTS:
+            return False
+        return not has_large_number or _is_affordable_with_numbers(op, arguments, most_elements)
     return True
+
+
+def _is_affordable_with_numbers(op: Op, arguments: dict[str, Any], most_elements: int) -> bool:
+    """The same, where the reference has branches that depend on numbers."""
+    given = pytree.tree_map_only(Tensor, Tensor.clone, arguments)
+    try:
+        _run_reference(op, given, _SizeLimitAhead(most_elements))
+    except _TooExpensive:
+        return False
+    except Exception:
+        return True
+    return True
+
+
+def _run_reference(op: Op, arguments: dict[str, Any], *modes: TorchDispatchMode) -> None:
+    positional, keywords = op.spread(arguments)
+    with _time_limit(), _suppress_log(), contextlib.ExitStack() as stack:
+        for mode in modes:
+            stack.enter_context(mode)
+        op.reference(*positional, **keywords)
+
+
+def _depends_on_numbers(error: Exception) -> bool:
+    """Whether a run without numbers failed at a branch or a size that depends on them."""
+    return "data-dependent" in str(error).lower() or "DataDependent" in type(error).__name__
 
 
 def _is_large(value: Any) -> bool:

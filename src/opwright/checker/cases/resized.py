@@ -12,7 +12,7 @@ from opwright.checker.cases.case import Case, size_family
 from opwright.spec import derive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 # In addition, one less and one more than the size itself.
 _SIZES = (0, 1, 2, 9, 17, 33)
@@ -41,7 +41,7 @@ def resized(case: Case, others: Sequence[Case], *, quick: bool) -> Iterator[Case
             if old in (0, new) or sum(map(Tensor.numel, given)) * new // old > _MOST_ELEMENTS:
                 continue
             what = f"{case.name}, dimensions of {old}"
-            made = _with_size(case, places, new)
+            made = with_sizes(case.arguments, dict.fromkeys(places, new))
             yield Case(f"{what} as {new}", size_family(new), made, size=(what, new))
 
 
@@ -57,16 +57,22 @@ def _fixed(case: Case, others: Sequence[Case]) -> list[tuple[int, int]]:
     ]
 
 
-def _with_size(case: Case, places: set[tuple[int, int]], size: int) -> dict[str, Any]:
-    numbers = iter(range(len(derive.tensors(case.arguments))))
+def with_sizes(arguments: dict[str, Any], sizes: Mapping[tuple[int, int], int]) -> dict[str, Any]:
+    """`arguments` with other sizes: tensors are cut, or repeat themselves.
+
+    Args:
+        arguments: the arguments of a call.
+        sizes: by the number of a tensor among them and of its dimension, the new size.
+    """
+    numbers = iter(range(len(derive.tensors(arguments))))
 
     def resize(tensor: Tensor) -> Tensor:
         at = next(numbers)
         for dim in range(tensor.dim()):
-            if (at, dim) in places:
-                index = torch.arange(size, device=tensor.device) % tensor.shape[dim]
+            if (at, dim) in sizes:
+                index = torch.arange(sizes[at, dim], device=tensor.device) % tensor.shape[dim]
                 tensor = tensor.index_select(dim, index)
         return tensor
 
-    made: dict[str, Any] = pytree.tree_map_only(Tensor, resize, case.arguments)
+    made: dict[str, Any] = pytree.tree_map_only(Tensor, resize, arguments)
     return made

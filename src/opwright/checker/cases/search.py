@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from opwright.checker.cases.case import Case, Family, size_family
+from opwright.checker.cases.combined import combined
 from opwright.checker.cases.cost import is_affordable
 from opwright.checker.cases.layouts import far_apart, layouts
 from opwright.checker.cases.options import options as other_options
@@ -50,6 +51,10 @@ _SIZE_PAIRS = 24
 _QUICK_SIZE_PAIRS = 6
 _PAIRS = 300
 _QUICK_PAIRS = 60
+# Calls in which several sizes and options differ.
+_COMBINED = 300
+_QUICK_COMBINED = 40
+_MOST_COMBINED_ELEMENTS = 2**20
 # A quick check tries this many variations of a family, chosen at random.
 _QUICK_OF_A_FAMILY = 40
 
@@ -75,7 +80,7 @@ def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Cas
 
 
 def pairs(op: Op, given: list[Case], varied: list[Case], options: Options) -> Iterator[Case]:
-    """Two variations at once, chosen at random: of the samples `given`, or of their variations in size and dtype."""
+    """Several variations at once, chosen at random: of the samples `given`, or of their other sizes and dtypes."""
     choose = choice(options.seed)
     smallest = by_size(given)
     chosen = [given[at] for at in smallest[: 1 if options.quick else _VARIED_SAMPLES]]
@@ -104,6 +109,9 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options) -> It
         if case is not base and case.name not in seen and is_affordable(op, case.arguments):
             seen.add(case.name)
             yield Case(case.name, Family.PAIR, case.arguments)
+    for case in combined(op, chosen, _QUICK_COMBINED if options.quick else _COMBINED, options.seed):
+        if is_affordable(op, case.arguments, _MOST_COMBINED_ELEMENTS):
+            yield case
 
 
 def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:

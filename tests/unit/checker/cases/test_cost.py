@@ -58,8 +58,19 @@ def test_a_call_that_takes_too_long_is_not_affordable(op: Any, monkeypatch: pyte
     assert not is_affordable(op(caught), call(2**31))
 
 
-def test_a_branch_on_numbers_that_may_be_expensive_is_not_affordable(op: Any) -> None:
-    assert not is_affordable(op("return torch.zeros(n) if x.sum() > 0 else x"), call(2**31))
+def test_a_branch_on_numbers_is_taken_to_see_what_it_costs(op: Any) -> None:
+    costly = op("return torch.zeros(n) if x.max() > x.min() else x")
+    assert not is_affordable(costly, call(2**31))
+    assert is_affordable(costly, {"x": torch.ones(6), "n": 2**31})
+    assert not is_affordable(op("return x.new_zeros(2, n)[:, : int(x.argmax())].clone()"), call(2**31))
+    assert is_affordable(op("if (x.max() < n):\n        raise ValueError\n    return torch.zeros(n)"), call(2**31))
+    assert is_affordable(op("return x[x.max() * n + x > 0] + n"), call(2**32))
+
+
+def test_a_loop_whose_length_depends_on_numbers_is_not_affordable(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "_SECONDS", 0.05)
+    body = "while n * int(x.numel()) > 0:\n        n -= int(x.max() > x.min())\n    return x"
+    assert not is_affordable(op(body), call(2**62))
 
 
 @pytest.mark.parametrize("n", [0, 64, -64])
