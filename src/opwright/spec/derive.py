@@ -168,13 +168,20 @@ def has_gradient(value: Any) -> bool:
     return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
 
+def widened(value: Any) -> Any:
+    """A tensor in float64 or complex128 if it is floating-point or complex; other values as they are."""
+    if not has_gradient(value):
+        return value
+    return value.to(torch.complex128 if value.is_complex() else torch.float64)
+
+
 def oracle(op: Op, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The expected results of a call: the author's oracle, or the reference with floating-point tensors in float64.
 
     Returns:
         The results, and the arguments after the call: those that the operator mutates are results too.
     """
-    precise = pytree.tree_map_only(Tensor, _in_float64, dict(arguments))
+    precise = pytree.tree_map_only(Tensor, lambda tensor: widened(tensor.detach()), dict(arguments))
     positional, keywords = op.spread(precise)
     return (op.hand_written_oracle or op.reference)(*positional, **keywords), precise
 
@@ -224,7 +231,3 @@ def _storage(tensor: Tensor) -> int | None:
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return None
     return int(tensor.untyped_storage()._cdata)
-
-
-def _in_float64(tensor: Tensor) -> Tensor:
-    return tensor.detach().double() if tensor.is_floating_point() else tensor.detach()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import re
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -12,7 +15,9 @@ from torch.utils import _pytree as pytree
 
 from opwright.spec import derive
 from opwright.spec.difference import Difference, Goal, differs, first_line
+from opwright.spec.float64 import in_float64
 from opwright.spec.rounding import Nearby
+from opwright.spec.time_limit import LIMIT_S, TimeLimitError, time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +26,11 @@ if TYPE_CHECKING:
 
 # A reference is inaccurate if more than this fraction of its results has a larger relative error than this.
 _INACCURATE = 0.1
+# How PyTorch and NumPy say that they support no such dtype, or no such view.
+_MISSING = re.compile(
+    r"not implemented for|unsupported (scalartype|dtype)|low precision dtypes|numpy\(\) on tensor that has",
+    re.IGNORECASE,
+)
 # With larger tensors the reference is the oracle too: float64 copies would take too much memory.
 _LARGE_BYTES = 2**31
 
@@ -83,46 +93,55 @@ class Expected:
         return None
 
 
-def expected_results(op: Op, fresh: Callable[[], dict[str, Any]]) -> Expected:
+def expected_results(op: Op, fresh: Callable[[], dict[str, Any]], limit_s: float = LIMIT_S) -> Expected:
     """The expected results of a call of `op`.
 
     Args:
         op: the operator.
         fresh: makes the arguments of the call, by name, anew each time: the reference may write to them.
+        limit_s: the processor time that the reference, and later each draw, may take, in seconds.
     """
+
+    def reference(given: dict[str, Any]) -> list[Any]:
+        positional, keywords = op.spread(given)
+        return call_results(op, op.reference(*positional, **keywords), given)
+
+    def oracle(given: dict[str, Any]) -> list[Any]:
+        return call_results(op, *derive.oracle(op, given))
+
     try:
         arguments = fresh()
         large = _are_large(arguments)
-        positional, keywords = op.spread(arguments)
-        own = call_results(op, op.reference(*positional, **keywords), arguments)
+        with time_limit(limit_s):
+            own = reference(arguments)
+    except TimeLimitError:
+        return Expected(refusal=f"the reference was stopped after {limit_s:g} s", unknown=True)
     except Exception as error:  # noqa: BLE001  the author's code: whatever it raises rejects the arguments
-        return Expected(refusal=first_line(error), unknown=_is_missing_kernel(error))
+        return Expected(refusal=first_line(error), unknown=_is_missing_kernel(error) or _rounds(error, oracle, fresh))
     if large:
         return Expected(own=tuple(_kept(own)), precise=tuple(_kept(own)))
-    try:
-        precise = call_results(op, *derive.oracle(op, fresh()))
-    except Exception as error:  # noqa: BLE001  a reference without float64 support is compared in its own dtype
-        if op.hand_written_oracle is not None:
-            return Expected(refusal=first_line(error))
-        precise = own
-    if _shapes(own) != _shapes(precise):
-        if op.hand_written_oracle is not None:
-            reason = f"the oracle returns shapes {_shapes(precise)}, the reference {_shapes(own)}: they must be equal"
-            return Expected(refusal=reason)
-        precise = own  # the shapes depend on the dtype, as those of x.view(torch.uint8) do
-    # A reference that requests float32, as x.sum(dtype=torch.float32) does, computes in it whatever its inputs are.
-    in_float64 = precise is not own and all(map(_is_wide, derive.tensors(precise)))
+    # A caller may rewrite its own arguments before the draws are needed.
+    given_now = fresh()
+    # An oracle that the author wrote chooses its precisions itself.
+    precisely = contextlib.nullcontext if op.hand_written_oracle else functools.partial(in_float64, given_now)
 
-    given_now = fresh()  # a caller may rewrite its own arguments before the draws are needed
+    def compute() -> list[Any]:
+        with time_limit(limit_s), precisely():
+            return oracle(fresh())
+
+    precise, refusal = _precise(compute, own)
+    if refusal and op.hand_written_oracle:
+        return Expected(refusal=refusal, unknown=True)
+    has_float64 = not refusal and all(map(_is_wide, derive.tensors(precise)))
 
     def evaluate(change: Callable[[Any], Any]) -> list[Any]:
         given = pytree.tree_map(change, given_now)
-        if in_float64:
-            return pytree.tree_leaves(call_results(op, *derive.oracle(op, given)))
-        positional, keywords = op.spread(given)
-        return pytree.tree_leaves(call_results(op, op.reference(*positional, **keywords), given))
+        if not has_float64:
+            return pytree.tree_leaves(reference(given))
+        with precisely():
+            return pytree.tree_leaves(oracle(given))
 
-    nearby = Nearby(evaluate, given_now, in_float64=in_float64)
+    nearby = Nearby(evaluate, given_now, in_float64=has_float64, limit_s=limit_s)
     return Expected(own=tuple(_kept(own)), precise=tuple(_kept(precise)), nearby=nearby)
 
 
@@ -159,16 +178,19 @@ def expected_values(compute: Callable[[Any], list[Any]], given: Any) -> list[Goa
     """
     own = compute(given)
     try:
-        precise, in_float64 = compute(pytree.tree_map(widened, given)), True
-    except Exception:  # noqa: BLE001  a reference without float64 support is compared in its own dtype
-        precise, in_float64 = own, False
+        with time_limit(LIMIT_S), in_float64(given):
+            precise, has_float64 = compute(pytree.tree_map(derive.widened, given)), True
+    except (Exception, TimeLimitError):  # noqa: BLE001  without float64 support, it is compared in its own dtype
+        precise, has_float64 = own, False
 
     def evaluate(change: Callable[[Any], Any]) -> list[Any]:
         changed = pytree.tree_map(change, given)
-        # Labels are not changed, so they still have their original dtype.
-        return compute(pytree.tree_map(widened, changed) if in_float64 else changed)
+        if not has_float64:
+            return compute(changed)
+        with in_float64(given):
+            return compute(pytree.tree_map(derive.widened, changed))  # labels, which are not changed, keep their dtype
 
-    nearby = None if _are_large(given) else Nearby(evaluate, given, in_float64=in_float64)
+    nearby = None if _are_large(given) else Nearby(evaluate, given, in_float64=has_float64)
     return [Goal(*pair, nearby, at) for at, pair in enumerate(zip(own, precise, strict=True))]
 
 
@@ -186,18 +208,40 @@ def are_finite(values: Any) -> bool:
 
 
 def _is_missing_kernel(error: Exception) -> bool:
-    return isinstance(error, NotImplementedError) or "not implemented for" in str(error)
+    is_pytorchs = isinstance(error, (RuntimeError, TypeError))
+    return isinstance(error, NotImplementedError) or (is_pytorchs and _MISSING.search(str(error)) is not None)
+
+
+def _rounds(error: Exception, oracle: Callable[[dict[str, Any]], Any], fresh: Callable[[], dict[str, Any]]) -> bool:
+    """Whether rounding alone may be why the reference rejects the arguments: a matrix that float64 can factorise."""
+    if not isinstance(error, torch.linalg.LinAlgError):  # type: ignore[attr-defined]
+        return False
+    given = fresh()
+
+    def evaluate(change: Callable[[Any], Any]) -> list[Any]:
+        return pytree.tree_leaves(oracle(pytree.tree_map(change, given)))
+
+    with contextlib.suppress(Exception):
+        return bool(evaluate(lambda value: value))
+    nearby = Nearby(evaluate, given)
+    return bool(nearby.draws(nearby.eps))
+
+
+def _precise(compute: Callable[[], list[Any]], own: list[Any]) -> tuple[list[Any], str]:
+    """The results of the oracle, or those of the reference and why the oracle has none that can be compared."""
+    try:
+        precise = compute()
+    except (Exception, TimeLimitError) as error:  # noqa: BLE001  the author's code
+        return own, first_line(error)
+    if _shapes(own) != _shapes(
+        precise
+    ):  # the shapes depend on the dtype, as those of x.view(torch.uint8), or on rounding
+        return own, f"the oracle returns shapes {_shapes(precise)}, the reference {_shapes(own)}: they must be equal"
+    return precise, ""
 
 
 def _are_large(arguments: Any) -> bool:
     return any(tensor.nbytes > _LARGE_BYTES for tensor in derive.tensors(arguments))
-
-
-def widened(value: Any) -> Any:
-    """A tensor in float64 or complex128 if it is floating-point or complex; other values as they are."""
-    if not derive.has_gradient(value):
-        return value
-    return value.to(torch.complex128 if value.is_complex() else torch.float64)
 
 
 def _is_wide(tensor: Tensor) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from opwright.spec import derive
+from opwright.spec.time_limit import LIMIT_S, TimeLimitError, time_limit
 
 # In addition to a draw that enlarges all magnitudes and one that reduces them.
 _RANDOM_DRAWS = 4
@@ -70,6 +72,7 @@ class Nearby:
     evaluate: Evaluate
     arguments: Any
     in_float64: bool = True
+    limit_s: float = LIMIT_S
     _drawn: dict[tuple[float, float], list[Sequence[Any]]] = field(default_factory=dict)
     _accumulates: bool = False
 
@@ -100,14 +103,20 @@ class Nearby:
 
     def leaf(self, at: int, eps: float, scale: float = 1.0) -> list[Tensor]:
         """The result with the index `at` in every draw of relative size `eps * scale`."""
+        found = [results[at] for results in self.draws(eps, scale) if at < len(results)]
+        return [one if isinstance(one, Tensor) else torch.tensor([one]) for one in found if one is not None]
+
+    def draws(self, eps: float, scale: float = 1.0) -> list[Sequence[Any]]:
+        """The results of every draw of relative size `eps * scale` in which the oracle accepts the arguments."""
         key = (eps, scale)
         if key not in self._drawn:
             signs: list[int | None] = [1, -1, *[None] * _RANDOM_DRAWS]
-            self._drawn[key] = [
-                found for number, sign in enumerate(signs) if (found := self._draw(eps, scale, sign, number))
-            ]
-        found = [results[at] for results in self._drawn[key]]
-        return [one if isinstance(one, Tensor) else torch.tensor([one]) for one in found if one is not None]
+            self._drawn[key] = []
+            with contextlib.suppress(TimeLimitError):
+                for number, sign in enumerate(signs):
+                    if results := self._draw(eps, scale, sign, number):
+                        self._drawn[key].append(results)
+        return self._drawn[key]
 
     def _draw(self, eps: float, scale: float, sign: int | None, number: int) -> Sequence[Any]:
         generator = torch.Generator().manual_seed(number)
@@ -130,7 +139,7 @@ class Nearby:
                 return move(value)
 
         try:
-            with _Roundings(eps * scale, _SEED_OF_ROUNDINGS + number) as roundings:
+            with time_limit(self.limit_s), _Roundings(eps * scale, _SEED_OF_ROUNDINGS + number) as roundings:
                 results = list(self.evaluate(change))
         except Exception:  # noqa: BLE001  a reference may reject numbers that it accepted before
             return []

@@ -72,12 +72,18 @@ class Make:
         return self._sizes.get(asked, default)
 
     def randn(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
-        """Normally distributed numbers, of `dtype` or else the dtype of the check."""
-        return self._make(
-            shape,
-            dtype or self._dtype,
-            lambda shape: self._torch.randn(shape, generator=self._generator, dtype=self._torch.float64),
-        )
+        """Normally distributed numbers, of `dtype` or else the dtype of the check; of complex ones, both parts are."""
+        asked = dtype or self._dtype
+
+        def draw(shape: tuple[int, ...]) -> Tensor:
+            real: Tensor = self._torch.randn(shape, generator=self._generator, dtype=self._torch.float64)
+            if not asked.is_complex:
+                return real
+            imaginary = self._torch.randn(shape, generator=self._generator, dtype=self._torch.float64)
+            made: Tensor = self._torch.complex(real, imaginary)
+            return made
+
+        return self._make(shape, asked, draw)
 
     def rand(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         """Uniformly distributed numbers in [0, 1), of `dtype` or else the dtype of the check."""

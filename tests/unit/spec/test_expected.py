@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -8,6 +8,9 @@ from torch import Tensor
 
 import opwright
 from opwright.spec.expected import call_results, expected_gradients, expected_results
+
+if TYPE_CHECKING:
+    from opwright.spec import Op
 
 library = opwright.Library("answers")
 
@@ -156,6 +159,113 @@ def test_only_a_kernel_that_pytorch_lacks_leaves_a_call_unknown(error: str, unkn
     found = expected_results(opwright.Library("unknown").op(scope["f"]), lambda: {"x": torch.ones(2)})
     assert found.refusal
     assert found.unknown == unknown
+
+
+@library.op
+def through_numpy(x: Tensor) -> Tensor:
+    return torch.from_numpy(x.numpy() * 2)
+
+
+@library.op
+def spectrum(x: Tensor) -> Tensor:
+    return torch.view_as_real(torch.fft.rfft(x))
+
+
+@library.op
+def inverse(x: Tensor) -> Tensor:
+    return torch.inverse(x)
+
+
+@library.op
+def lower(x: Tensor) -> Tensor:
+    factor: Tensor = torch.linalg.cholesky(x @ x.T)
+    return factor
+
+
+@pytest.mark.parametrize(
+    ("op", "x"),
+    [
+        (through_numpy, torch.ones(4).bfloat16()),
+        (through_numpy, torch._neg_view(torch.ones(4))),
+        (spectrum, torch.ones(4).half()),
+        (inverse, torch.eye(4).bfloat16()),
+    ],
+)
+def test_a_dtype_or_a_view_that_pytorch_or_numpy_lacks_leaves_a_call_unknown(op: Op, x: Tensor) -> None:
+    assert expected_results(op, lambda: {"x": x}).unknown
+    assert not expected_results(op, lambda: {"x": x.float().resolve_neg()}).refusal
+
+
+def test_a_matrix_that_only_rounding_makes_singular_leaves_a_call_unknown() -> None:
+    assert expected_results(lower, lambda: {"x": torch.tensor([[1.0], [1.0 + 2.0**-12]])}).unknown
+    zero = expected_results(inverse, lambda: {"x": torch.zeros(3, 3)})
+    assert "singular" in zero.refusal
+    assert not zero.unknown
+
+
+@library.op
+def above_mean(x: Tensor) -> Tensor:
+    return x[x > x.mean()]
+
+
+def test_a_shape_that_rounding_decides_may_be_another() -> None:
+    constant = torch.full((11,), 0.1)
+    answer = expected_results(above_mean, lambda: {"x": constant})
+    assert answer.difference([constant[:0]]) is None
+    assert answer.difference([constant]) is None
+    assert answer.difference([constant[None]]) is not None
+    clear = torch.arange(10.0)
+    wrong = expected_results(above_mean, lambda: {"x": clear}).difference([clear[5:]])
+    assert wrong is not None
+    assert wrong.sort == "type"
+
+
+@library.op
+def guarded(x: Tensor) -> Tensor:
+    return x * 2
+
+
+@guarded.oracle
+def _(x: Tensor) -> Tensor:
+    if x.isnan().any():
+        msg = "no NaN"
+        raise ValueError(msg)
+    return x * 2
+
+
+def test_an_oracle_that_raises_says_nothing_about_the_call() -> None:
+    found = expected_results(guarded, lambda: {"x": torch.tensor([float("nan")])})
+    assert (found.refusal, found.unknown) == ("ValueError: no NaN", True)
+
+
+@library.op
+def newton(x: Tensor) -> Tensor:
+    guess = x
+    while True:
+        better = (guess + x / guess) / 2
+        if bool((better - guess).abs().max() <= 1e-7 * x.abs().max()):
+            return better
+        guess = better
+
+
+def test_a_reference_that_does_not_end_is_stopped() -> None:
+    found = expected_results(newton, lambda: {"x": torch.tensor([float("nan")])}, limit_s=0.05)
+    assert (found.refusal, found.unknown) == ("the reference was stopped after 0.05 s", True)
+    answer = expected_results(newton, lambda: {"x": torch.tensor([2.0, 3.0], dtype=torch.float64)}, limit_s=0.05)
+    assert answer.difference([torch.tensor([2.0, 3.0], dtype=torch.float64).sqrt()]) is None
+    assert answer.difference([torch.tensor([2.0, 3.0], dtype=torch.float64)]) is not None  # though no draw ends
+
+
+@library.op
+def modulus(z: Tensor, w: Tensor) -> Tensor:
+    return (z.abs() * w).sum(-1)
+
+
+def test_complex_numbers_are_widened_with_real_ones() -> None:
+    z, w = torch.randn(9, 700, dtype=torch.complex64), torch.randn(9, 700)
+    answer = expected_results(modulus, lambda: {"z": z, "w": w})
+    exact = (z.to(torch.complex128).abs() * w.double()).sum(-1)
+    torch.testing.assert_close(answer.precise[0], exact, rtol=1e-14, atol=0)
 
 
 def test_a_kernel_that_pytorch_lacks_is_recognized() -> None:

@@ -15,7 +15,6 @@ from opwright.checker.gradients.trial import Trial, incoming
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
-from opwright.spec.expected import widened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +82,7 @@ def _disagreement(subject: Subject, gradient: Backward, case: Case) -> tuple[str
     goals = expected_of(subject.op, trial, grads)
     arguments = case.fresh()
     # In float64, because only a wrong formula is a fault, not rounding.
-    wide, incoming_wide = pytree.tree_map(widened, (arguments, grads))
+    wide, incoming_wide = pytree.tree_map(derive.widened, (arguments, grads))
     by_path = dict(tensors(_evaluated(subject, gradient, wide, incoming_wide)))
     originals = dict(tensors(arguments))
     for path, goal in goals.items():

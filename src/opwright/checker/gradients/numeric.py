@@ -15,7 +15,6 @@ from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
 from opwright.spec.difference import first_line
-from opwright.spec.expected import widened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +36,7 @@ def smallest_in_float64(subject: Subject, recorder: Recorder) -> Case | None:
     cases = [case for case in cases if any(tensor.numel() for tensor in derive.tensors(case.arguments))]
     cases.sort(key=lambda case: sum(tensor.numel() for tensor in derive.tensors(case.arguments)))
     for case in cases:
-        in_float64 = Case(f"{case.name} in float64", Family.DTYPE, pytree.tree_map(widened, case.arguments))
+        in_float64 = Case(f"{case.name} in float64", Family.DTYPE, pytree.tree_map(derive.widened, case.arguments))
         if not subject.differentiable(in_float64):
             continue
         if not recorder.begin(in_float64.name, subject.code(in_float64), group=case.group):

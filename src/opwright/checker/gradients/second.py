@@ -27,7 +27,7 @@ from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
 from opwright.spec.difference import first_line
-from opwright.spec.expected import expected_values, widened
+from opwright.spec.expected import expected_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ class _Point:
         return self.arguments, self.paths, self.grads, self.weights
 
     def in_float64(self) -> _Point:
-        return _Point(*pytree.tree_map(widened, self.packed))
+        return _Point(*pytree.tree_map(derive.widened, self.packed))
 
     def numbers(self) -> list[Tensor]:
         """What derivatives are taken of: the arguments, and the incoming gradients."""
@@ -153,10 +153,10 @@ def _against_finite_differences(
             by = (
                 size * _scale(number) * torch.randn(number.shape, generator=draw, dtype=torch.float64).to(number.device)
             )
-            above.append((widened(number) + by).to(number.dtype))
-            below.append((widened(number) - by).to(number.dtype))
+            above.append((derive.widened(number) + by).to(number.dtype))
+            below.append((derive.widened(number) - by).to(number.dtype))
         # The step that was taken, after rounding.
-        half = [(widened(up) - widened(down)) / 2 for up, down in zip(above, below, strict=True)]
+        half = [(derive.widened(up) - derive.widened(down)) / 2 for up, down in zip(above, below, strict=True)]
         ends = point.moved(above), point.moved(below)
         own = [_weighted(_operator(subject), end) for end in ends]
         precise = [_weighted(_reference(subject), end.in_float64()) for end in ends]
@@ -245,21 +245,27 @@ def _reference(subject: Subject) -> Call:
 def _along(derivatives: Sequence[Tensor | None], steps: Sequence[Tensor]) -> tuple[float, float]:
     """The change that derivatives predict for steps, and the sum of the magnitudes of its terms."""
     there = [(one, step) for one, step in zip(derivatives, steps, strict=True) if one is not None]
-    return sum(_product(*pair) for pair in there), sum(float((widened(one) * step).abs().sum()) for one, step in there)
+    return sum(_product(*pair) for pair in there), sum(
+        float((derive.widened(one) * step).abs().sum()) for one, step in there
+    )
 
 
 def _product(one: Tensor, other: Tensor) -> float:
     """The real inner product of two tensors, in float64."""
-    left, right = widened(one.detach()), widened(other.detach())
+    left, right = derive.widened(one.detach()), derive.widened(other.detach())
     return float((left.conj() * right).real.sum() if left.is_complex() else (left * right).sum())
 
 
 def _gap(goal: Goal) -> Tensor | None:
-    return None if goal.own is None or goal.precise is None else (widened(goal.own) - widened(goal.precise)).abs()
+    return (
+        None
+        if goal.own is None or goal.precise is None
+        else (derive.widened(goal.own) - derive.widened(goal.precise)).abs()
+    )
 
 
 def _scale(number: Tensor) -> float:
-    largest = float(widened(number.detach()).abs().square().mean().sqrt()) if number.numel() else 0.0
+    largest = float(derive.widened(number.detach()).abs().square().mean().sqrt()) if number.numel() else 0.0
     return largest or 1.0
 
 

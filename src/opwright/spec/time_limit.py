@@ -1,0 +1,43 @@
+"""Ends Python code that takes too long."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+# What a reference or an oracle may take, in seconds of processor time.
+LIMIT_S = 100.0
+
+
+class TimeLimitError(BaseException):
+    """Raised within the code; not an Exception, which it might catch."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `TimeLimitError` in the block once it has used that much processor time.
+
+    Time that other processes take does not count. In a thread other than the main one, which alone receives signals,
+    there is no limit. Within a block that has a limit, the limit of that block stays.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getitimer(signal.ITIMER_VIRTUAL)[0] > 0:
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  the arguments of a signal handler
+        raise TimeLimitError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

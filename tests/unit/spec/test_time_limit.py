@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+
+import pytest
+
+from opwright.spec.time_limit import TimeLimitError, time_limit
+
+
+def work(seconds: float) -> None:
+    started = time.process_time()
+    while time.process_time() - started < seconds:
+        pass
+
+
+def test_code_that_catches_exceptions_is_ended_too() -> None:
+    def catches() -> None:
+        with contextlib.suppress(Exception):
+            work(10)
+
+    with pytest.raises(TimeLimitError), time_limit(0.05):
+        catches()
+
+
+def test_waiting_takes_no_processor_time() -> None:
+    with time_limit(0.05):
+        time.sleep(0.2)
+
+
+def test_the_limit_ends_with_the_block_and_leaves_the_handler_as_it_was() -> None:
+    before = signal.getsignal(signal.SIGVTALRM)
+    with time_limit(0.05):
+        pass
+    work(0.1)
+    assert signal.getsignal(signal.SIGVTALRM) == before
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
+
+
+def test_a_block_within_another_has_its_limit() -> None:
+    with pytest.raises(TimeLimitError), time_limit(0.05), time_limit(100):
+        work(10)
+
+
+def test_there_is_no_limit_in_another_thread() -> None:
+    ended: list[bool] = []
+
+    def run() -> None:
+        with time_limit(0.01):
+            work(0.05)
+        ended.append(True)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert ended == [True]
