@@ -126,8 +126,9 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]], limit_s: float
     precisely = contextlib.nullcontext if op.hand_written_oracle else functools.partial(in_float64, given_now)
 
     def compute() -> list[Any]:
+        given = fresh()
         with time_limit(limit_s), precisely():
-            return oracle(fresh())
+            return oracle(given)
 
     precise, refusal = _precise(compute, own)
     if refusal and op.hand_written_oracle:
@@ -178,8 +179,9 @@ def expected_values(compute: Callable[[Any], list[Any]], given: Any) -> list[Goa
     """
     own = compute(given)
     try:
+        wide = pytree.tree_map(derive.widened, given)
         with time_limit(LIMIT_S), in_float64(given):
-            precise, has_float64 = compute(pytree.tree_map(derive.widened, given)), True
+            precise, has_float64 = compute(wide), True
     except (Exception, TimeLimitError):  # noqa: BLE001  without float64 support, it is compared in its own dtype
         precise, has_float64 = own, False
 
@@ -187,8 +189,9 @@ def expected_values(compute: Callable[[Any], list[Any]], given: Any) -> list[Goa
         changed = pytree.tree_map(change, given)
         if not has_float64:
             return compute(changed)
+        wide = pytree.tree_map(derive.widened, changed)  # labels, which are not changed, keep their dtype
         with in_float64(given):
-            return compute(pytree.tree_map(derive.widened, changed))  # labels, which are not changed, keep their dtype
+            return compute(wide)
 
     nearby = None if _are_large(given) else Nearby(evaluate, given, in_float64=has_float64)
     return [Goal(*pair, nearby, at) for at, pair in enumerate(zip(own, precise, strict=True))]
