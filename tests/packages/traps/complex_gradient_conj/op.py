@@ -28,8 +28,8 @@ def _(make: opwright.Make) -> Iterator[tuple[Tensor, Tensor]]:
     one = torch.float32
     x = torch.complex(make.randn(count, dtype=one), make.randn(count, dtype=one))
     yield x, torch.complex(make.randn(count, dtype=one), make.randn(count, dtype=one))
+    other = torch.complex(make.randn(3, 4, dtype=one), make.randn(3, 4, dtype=one))
+    yield other, other.flip(0)
 
 
 rotate.backward()
-    other = torch.complex(make.randn(3, 4, dtype=one), make.randn(3, 4, dtype=one))
-    yield other, other.flip(0)
