@@ -63,11 +63,11 @@ class Expected:
     def is_accurate(self) -> bool:
         """Whether the reference is finite where the oracle is, and inaccurate in only a few elements."""
         for own, precise in zip(*map(derive.tensors, (list(self.own), list(self.precise))), strict=True):
-            if not own.is_floating_point() or not own.numel():
+            if not derive.has_gradient(own) or not own.numel():
                 continue
-            goal, mine = precise.double(), own.double()
+            goal, mine = derive.widened(precise), derive.widened(own)
             lost = (mine - goal).abs() > _INACCURATE * goal.abs() + torch.finfo(own.dtype).tiny
-            overflows = ~mine.isfinite() & goal.to(own.dtype).double().isfinite()
+            overflows = ~mine.isfinite() & goal.to(own.dtype).isfinite()
             if bool(overflows.any()) or float(lost.double().mean()) > _INACCURATE:
                 return False
         return True
@@ -206,8 +206,8 @@ def call_results(op: Op, results: Any, arguments: Mapping[str, Any]) -> list[Any
 
 def are_finite(values: Any) -> bool:
     """Whether all floating-point numbers in the tensors of `values` are finite."""
-    floating = (tensor for tensor in derive.tensors(values) if tensor.is_floating_point() and not tensor.is_meta)
-    return all(bool(tensor.double().isfinite().all()) for tensor in floating)
+    numeric = (tensor for tensor in derive.tensors(values) if derive.has_gradient(tensor) and not tensor.is_meta)
+    return all(bool(derive.widened(tensor).isfinite().all()) for tensor in numeric)
 
 
 def _is_missing_kernel(error: Exception) -> bool:

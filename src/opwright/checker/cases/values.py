@@ -27,8 +27,8 @@ _ROW_VALUES = {"NaN": float("nan"), "-inf": float("-inf"), "+inf": float("inf")}
 
 def contents(case: Case, seed: int) -> Iterator[Variation]:
     """Variations of the numbers in the tensors of `case`: in all tensors of a kind at once, and in each alone."""
-    for moves, table in ((_is_floating, _FLOATING), (_is_integer, _INTEGER), (_is_boolean, _BOOLEAN)):
-        paths = [path for path, tensor in tensors(case.arguments) if moves(tensor) and tensor.numel()]
+    for holds, table in _TABLES:
+        paths = [path for path, tensor in tensors(case.arguments) if holds(tensor) and tensor.numel()]
         for what, (family, content) in table.items():
             if len(paths) > 1:
                 yield Variation(f"all tensors {what}", family, _changing(paths, content, seed, case.name, what))
@@ -53,6 +53,10 @@ def _changing(paths: list[str], content: Content, seed: int, *words: str) -> Cha
 
 def _is_floating(tensor: Tensor) -> bool:
     return tensor.is_floating_point()
+
+
+def _is_complex(tensor: Tensor) -> bool:
+    return tensor.is_complex()
 
 
 def _is_integer(tensor: Tensor) -> bool:
@@ -167,6 +171,23 @@ _FLOATING: dict[str, tuple[Family, Content]] = {
     "with columns of -inf": (Family.SPECIAL, _rows(float("-inf"), 0)),
 }
 
+# -- complex numbers ---------------------------------------------------------------------------------
+
+
+def _in_both_parts(content: Content) -> Content:
+    def change(x: Tensor, g: torch.Generator) -> Tensor:
+        return torch.view_as_complex(content(torch.view_as_real(x), g).contiguous())
+
+    return change
+
+
+# Without special values: formulas for complex numbers differ in what they make of NaN and infinities.
+_COMPLEX: dict[str, tuple[Family, Content]] = {
+    what: (family, _in_both_parts(content))
+    for what, (family, content) in _FLOATING.items()
+    if family is not Family.SPECIAL
+}
+
 # -- integers -----------------------------------------------------------------------------------------
 
 
@@ -223,3 +244,10 @@ _BOOLEAN: dict[str, tuple[Family, Content]] = {
     "with one false": (Family.EDGE, lambda x, g: _single(0)(torch.ones_like(x), g)),
     "in bytes other than 0 and 1": (Family.EDGE, _other_bytes),
 }
+
+_TABLES: tuple[tuple[Callable[[Tensor], bool], dict[str, tuple[Family, Content]]], ...] = (
+    (_is_floating, _FLOATING),
+    (_is_complex, _COMPLEX),
+    (_is_integer, _INTEGER),
+    (_is_boolean, _BOOLEAN),
+)

@@ -251,9 +251,18 @@ def test_all_tensors_at_once_are_tried_only_if_there_are_several() -> None:
     assert not [what for what in names(torch.ones(3)) if what.startswith("all tensors")]
 
 
-@pytest.mark.parametrize("x", [torch.ones(0, 3), torch.ones(3, dtype=torch.complex64)])
-def test_tensors_without_such_numbers_are_left_as_they_are(x: Tensor) -> None:
-    assert names(x) == []
+def test_tensors_without_elements_are_left_as_they_are() -> None:
+    assert names(torch.ones(0, 3)) == []
+
+
+def test_both_parts_of_complex_numbers_are_changed() -> None:
+    x = torch.complex(torch.arange(1.0, 7), -torch.arange(2.0, 8)).view(2, 3)
+    assert not [what for what in names(x) if "NaN" in what or "inf" in what]
+    assert torch.equal(changed(x, "times 1000"), 1000 * x)
+    assert torch.equal(changed(x, "positive"), torch.complex(x.real, -x.imag))
+    assert changed(x, "times 1e+30").dtype == torch.complex64
+    ties = changed(x, "half zero")
+    assert 0 < int((torch.view_as_real(ties) == 0).sum()) < 12
 
 
 def test_tensors_in_lists_are_changed_too() -> None:
