@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 from opwright.checker.behavior.same_call import shifted
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.job import Job
+from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.remote_judge import case_message
 from opwright.checker.processes.worker import job_line
 from opwright.checker.subject import Subject
@@ -35,6 +36,7 @@ _CALLERS = 4
 
 def main() -> None:
     """Make the first calls, send their results to the judge, and end as a C++ program does."""
+    initialize_math_library()
     job = Job.read(Path(sys.argv[1]))
     line = job_line(job)
     built = None if job.shared_object is None else Path(job.shared_object)
