@@ -19,7 +19,7 @@ class _Recorded(TorchDispatchMode):
     """Records the names of PyTorch's operators, and the dtypes and sizes of their arguments."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[tuple[str, torch.dtype, int]] = []
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
