@@ -78,7 +78,10 @@ class RemoteJudge:
     def fault(self, case: Case, results: list[Any]) -> Failure | None:
         """The fault in the results of a call; None if they are correct."""
         if is_large(case):
-            return self._here.fault(case, results)
+            found = self._here.fault(case, results)
+            fault = None if found is None else found.to_json()
+            self._line.tell({"ask": "judged", **self._subject, "name": case.name, "fault": fault})
+            return found
         answer = self._line.ask({"ask": "fault", **self._subject, **case_message(case), "results": results})
         return Failure.from_json(answer["fault"]) if answer["fault"] else None
 

@@ -12,6 +12,7 @@ import torch
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.job import Job, Options
 from opwright.checker.judge import LocalJudge
+from opwright.checker.processes import remote_judge
 from opwright.checker.processes.channel import Channel
 from opwright.checker.processes.remote_judge import Line, RemoteJudge
 from opwright.checker.processes.verdicts import Verdicts
@@ -104,6 +105,16 @@ def test_an_outline_is_asked_once_until_it_is_forgotten(both: Both) -> None:
     both.remote.forget(case(2))
     both.remote.outline(case(2))
     assert both.asked == ["outline", "forget", "outline"]
+
+
+def test_a_call_that_is_too_large_to_be_sent_is_judged_here_and_counted_there(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_judge, "_MOST_BYTES", 16)
+    given = case(3, 4)
+    assert both.remote.fault(given, [torch.full((3, 4), 2.0), torch.tensor(12)]) is None
+    both.remote.is_steady(case(2))
+    assert both.asked == ["judged", "is_steady"]
 
 
 def test_threads_get_the_answers_to_their_own_questions(both: Both) -> None:
