@@ -16,6 +16,7 @@ from opwright.checker.judge import LocalJudge
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import ForgedMessageError
 from opwright.checker.processes.remote_judge import case_of
+from opwright.checker.processes.same_samples import excerpt, is_same
 from opwright.checker.subject import Subject
 from opwright.checker.verdict import Cell, Failure
 from opwright.spec import library_at
@@ -61,6 +62,8 @@ class Verdicts:
                 raise ForgedMessageError(msg)
             self._count(message["name"], Failure.from_json(message["fault"]) if message["fault"] else None)
             return None
+        if message["ask"] == "samples":
+            return {"is_same": is_same(excerpt(subject.samples), message["samples"])}
         case = self._case(subject, message)
         match message["ask"]:
             case "outline":
