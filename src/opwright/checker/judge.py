@@ -63,6 +63,9 @@ class Judge(Protocol):
     def forget(self, case: Case) -> None:
         """Free what is kept for a call."""
 
+    def has_samples(self, cases: list[Case]) -> bool:
+        """Whether the judge draws the same samples."""
+
 
 class LocalJudge:
     """A judge in this process.
@@ -98,6 +101,10 @@ class LocalJudge:
     def forget(self, case: Case) -> None:
         """Free what is kept for a call."""
         self.forget_name(case.name)
+
+    def has_samples(self, cases: list[Case]) -> bool:  # noqa: ARG002  a judge in this process uses those of its caller
+        """Whether the judge draws the same samples."""
+        return True
 
     def forget_name(self, name: str) -> None:
         """Free what is kept for the call of that name."""

@@ -12,6 +12,7 @@ from opwright.checker.cases.large import large_case
 from opwright.checker.cases.samples import samples
 from opwright.checker.cases.search import pairs, varied
 from opwright.checker.judge import LocalJudge
+from opwright.errors import SpecError
 from opwright.spec import derive
 from opwright.spec.expected import call_results
 
@@ -58,8 +59,19 @@ class Subject:
 
     @functools.cached_property
     def samples(self) -> list[Case]:
-        """The author's own calls, which must work."""
-        return samples(self.op, self.device, self.options.seed)
+        """The author's own calls, which must work.
+
+        Raises:
+            SpecError: they do not match the operator, or the judge draws others.
+        """
+        made = samples(self.op, self.device, self.options.seed)
+        if not self._judge.has_samples(made):
+            msg = (
+                f"the samples of {self.op.qualified_name} differ from process to process: draw random numbers with "
+                "`make`, or seed their generator"
+            )
+            raise SpecError(msg)
+        return made
 
     @functools.cached_property
     def claimed(self) -> list[Case]:

@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import threading
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -36,6 +37,27 @@ class Completed:
     timed_out: bool = False
 
 
+class TimeLimit:
+    """The time until a program is killed, which can begin again.
+
+    Args:
+        seconds: the limit in seconds.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.restart()
+
+    @property
+    def left_s(self) -> float:
+        """The time that is left, in seconds."""
+        return self._end - time.monotonic()
+
+    def restart(self) -> None:
+        """Begin again: the program has made progress."""
+        self._end = time.monotonic() + self._seconds
+
+
 def run(
     command: Sequence[str | Path],
     *,
@@ -43,7 +65,7 @@ def run(
     env: Mapping[str, str] | None = None,
     on_line: Callable[[str], None] | None = None,
     check: bool = True,
-    timeout_s: float | None = None,
+    timeout_s: float | TimeLimit | None = None,
 ) -> Completed:
     """Run a program to its end and keep what it prints.
 
@@ -53,7 +75,7 @@ def run(
         env: variables to set in addition to this process's own.
         on_line: called with each line as it is printed, for progress.
         check: raise if the exit status is not zero.
-        timeout_s: kill the program, and what it started, after this many seconds.
+        timeout_s: kill the program, and what it started, after this many seconds or at this limit.
 
     Raises:
         ToolchainError: the program does not exist or cannot be run.
@@ -91,7 +113,7 @@ def run(
 
 
 @contextlib.contextmanager
-def _killed_after(process: subprocess.Popen[str], timeout_s: float | None) -> Iterator[threading.Event]:
+def _killed_after(process: subprocess.Popen[str], timeout_s: float | TimeLimit | None) -> Iterator[threading.Event]:
     """Kill the group of `process` at its time limit, which sets the event, or on an exception."""
     timed_out = threading.Event()
     if timeout_s is None:
@@ -103,15 +125,26 @@ def _killed_after(process: subprocess.Popen[str], timeout_s: float | None) -> It
             os.killpg(process.pid, signal.SIGKILL)
             timed_out.set()
 
-    timer = threading.Timer(timeout_s, kill)
-    timer.start()
+    limit = timeout_s if isinstance(timeout_s, TimeLimit) else TimeLimit(timeout_s)
+    ended = threading.Event()
+
+    def wait() -> None:
+        while (left_s := limit.left_s) > 0:
+            if ended.wait(left_s):
+                return
+        kill()
+
+    limit.restart()
+    waiter = threading.Thread(target=wait)
+    waiter.start()
     try:
         yield timed_out
     except BaseException:
         kill()
         raise
     finally:
-        timer.cancel()
+        ended.set()
+        waiter.join()
 
 
 def become(command: Sequence[str | Path]) -> NoReturn:

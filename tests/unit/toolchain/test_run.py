@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from opwright.errors import BuildError, ToolchainError
-from opwright.toolchain.run import run
+from opwright.toolchain.run import TimeLimit, run
 
 
 def test_both_streams_are_kept_in_order_and_lines_are_followed() -> None:
@@ -69,6 +69,23 @@ def test_a_program_that_ends_in_time_is_not_timed_out() -> None:
 def test_a_time_limit_fails_with_that_as_the_reason() -> None:
     with pytest.raises(BuildError, match="The command was killed at its time limit"):
         run([sys.executable, "-c", "import time; time.sleep(99)"], timeout_s=0.5)
+
+
+def test_a_time_limit_begins_again_when_a_program_makes_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    limit = TimeLimit(60)
+    now = 150.0
+    assert limit.left_s == 10
+    limit.restart()
+    assert limit.left_s == 60
+    now = 211.0
+    assert limit.left_s == -1
+
+
+def test_a_program_without_progress_is_killed_at_its_limit() -> None:
+    program = "import time; time.sleep(99)"
+    assert run([sys.executable, "-c", program], check=False, timeout_s=TimeLimit(0.5)).timed_out
 
 
 def test_an_exception_while_lines_are_followed_leaves_no_program_behind() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -55,25 +54,38 @@ def check_threads(subject: Subject, recorder: Recorder) -> None:
 
 def _check_thread_counts(subject: Subject, recorder: Recorder, case: Case) -> None:
     several = max(torch.get_num_threads(), 4)
-    with contextlib.suppress(Exception):
-        with threads(1):
-            alone = copies(subject.call(case.fresh()))
-        found: list[str] = []
-        for _ in range(_REPEATED):
-            with threads(several):
-                results = subject.call(case.fresh())
-            if (changed := changed_answer(subject, case, results, alone)) is not None:
-                found.append(changed)
-        if not found:
-            recorder.ok()
-            return
-        # Always wrong: the parts are combined wrongly. Sometimes wrong: the threads race.
-        always = len(found) == _REPEATED and len(set(found)) == 1
-        kind = Kind.THREADS if always else Kind.RACE
-        got = f"with {several} threads, {len(found)} of {_REPEATED} times: {found[0]}"
-        lines = subject.code(case).splitlines()
-        code = "\n".join([*lines[:-1], f"torch.set_num_threads({several})", lines[-1]])
-        recorder.fail(Failure(kind, case.name, code, got, "the result of one thread"))
+    alone, error = _call(subject, case, 1)
+    outcomes = (_call(subject, case, several) for _ in range(_REPEATED))
+    if error:
+        if not next(outcomes)[1]:  # otherwise it raises with any number of threads, which other steps report
+            wanted = f"a result, as with {several} threads"
+            recorder.fail(Failure(Kind.THREADS, case.name, _code(subject, case, 1), f"with 1 thread: {error}", wanted))
+        return
+    changes = [raised or changed_answer(subject, case, results, alone) for results, raised in outcomes]
+    found = list(filter(None, changes))
+    if not found:
+        recorder.ok()
+        return
+    # Always wrong: the parts are combined wrongly. Sometimes wrong: the threads race.
+    always = len(found) == _REPEATED and len(set(found)) == 1
+    kind = Kind.THREADS if always else Kind.RACE
+    got = f"with {several} threads, {len(found)} of {_REPEATED} times: {found[0]}"
+    recorder.fail(Failure(kind, case.name, _code(subject, case, several), got, "the result of one thread"))
+
+
+def _call(subject: Subject, case: Case, count: int) -> tuple[list[Any], str]:
+    """The results of a call with `count` threads inside, or the error that it raises."""
+    try:
+        with threads(count):
+            return copies(subject.call(case.fresh())), ""
+    except Exception as error:
+        return [], first_line(error)
+
+
+def _code(subject: Subject, case: Case, count: int) -> str:
+    """The repro of a call with `count` threads inside."""
+    *lines, call = subject.code(case).splitlines()
+    return "\n".join([*lines, f"torch.set_num_threads({count})", call])
 
 
 def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:

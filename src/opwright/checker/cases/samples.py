@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import random
+import sys
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from opwright.checker.cases.case import Case, Family
 from opwright.errors import SpecError
 from opwright.spec import Make, derive
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from opwright.spec import Op
 
 
@@ -19,10 +26,11 @@ def samples(op: Op, device: str, seed: int) -> list[Case]:
     Raises:
         SpecError: there are none, they do not match the operator, or one lies outside its domain.
     """
-    cases = [
-        Case(f"sample {number}", Family.SAMPLE, op.bind(sample), claimed=True)
-        for number, sample in enumerate(op.draw(Make(seed=seed, device=device)), 1)
-    ]
+    with _seeded(seed, device):
+        cases = [
+            Case(f"sample {number}", Family.SAMPLE, op.bind(sample), claimed=True)
+            for number, sample in enumerate(op.draw(Make(seed=seed, device=device)), 1)
+        ]
     if not cases:
         msg = f"the samples of {op.qualified_name} yield nothing: yield the arguments of at least one call"
         raise SpecError(msg)
@@ -31,6 +39,24 @@ def samples(op: Op, device: str, seed: int) -> list[Case]:
             msg = f"{case.name} of {op.qualified_name} lies outside its domain: {outside}. Change one of the two"
             raise SpecError(msg)
     return cases
+
+
+@contextlib.contextmanager
+def _seeded(seed: int, device: str) -> Iterator[None]:
+    """Seed the generators that samples can use besides `make`: each process of a check draws the same samples."""
+    numpy = sys.modules.get("numpy")
+    of_python, of_numpy = random.getstate(), numpy and numpy.random.get_state()
+    with torch.random.fork_rng([] if device == "cpu" else range(torch.cuda.device_count())):
+        random.seed(seed)
+        torch.manual_seed(seed)
+        if numpy:
+            numpy.random.seed(seed % 2**32)
+        try:
+            yield
+        finally:
+            random.setstate(of_python)
+            if numpy:
+                numpy.random.set_state(of_numpy)
 
 
 def by_size(given: list[Case]) -> list[int]:

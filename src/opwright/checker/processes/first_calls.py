@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import ForgedMessageError
-from opwright.checker.processes.served_process import ending, kind_of_ending, served_process
+from opwright.checker.processes.served_process import ending, exceeded_limit_s, kind_of_ending, served_process
 from opwright.checker.verdict import Failure
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _PROCESSES = 6
 _QUICK_PROCESSES = 2
-# The time after which a process that does not end counts as hanging.
-_LONGEST_S = 120.0
 
 Faults = dict[tuple[str, str], list[Failure]]
 
@@ -41,38 +39,45 @@ def _run(job: Job, verdicts: Verdicts, environment: Mapping[str, str], python: S
     step: dict[str, Any] = {}
     done = False
     file = Path(job.work) / "first_calls.json"
-    with served_process(
-        job, file, "opwright.checker.processes.first_calls_worker", environment, python, timeout_s=_LONGEST_S
-    ) as process:
+    with served_process(job, file, "opwright.checker.processes.first_calls_worker", environment, python) as process:
         try:
-            while (message := process.channel.receive()) is not None:
+            while (message := process.receive()) is not None:
                 if message["event"] == "done":
                     done = True
                 elif message["event"] == "step":
                     step = message
                 elif message["event"] == "unopened":
                     return  # the cells report it
-                elif (fault := verdicts.judge_first_call(message)) is not None:
-                    code = f"# as the first calls in a process, from several threads at once:\n{message['repro']}"
-                    found = Failure(Kind.RACE, message["name"], code, fault.got, fault.expected)
-                    faults.setdefault(_subject(job, message), []).append(found)
+                elif (fault := _fault(message, verdicts)) is not None:
+                    faults.setdefault(_subject(job, message), []).append(fault)
         except ForgedMessageError:
             return  # the cells report it
     completed = process.completed
-    if completed.exit_code == 0 and not completed.timed_out:
+    limit_s = exceeded_limit_s(job, completed, completed.output)
+    if completed.exit_code == 0 and not limit_s:
         return
-    ended = (
-        f"not finished after {_LONGEST_S:g} s" if completed.timed_out else f"the process {ending(completed.exit_code)}"
-    )
+    ended = f"not finished after {limit_s:g} s" if limit_s else f"the process {ending(completed.exit_code)}"
     output = completed.output.strip()[-2000:]
     if done:
         failure = Failure(Kind.EXIT, "after the calls", step.get("repro", ""), ended, "exit code 0", output)
     elif step:
-        kind = Kind.HANG if completed.timed_out else kind_of_ending(completed.exit_code, output)
+        kind = Kind.HANG if limit_s else kind_of_ending(completed.exit_code, output)
         failure = Failure(kind, step["step"], step["repro"], ended, "a result, or an error", output)
     else:
         return  # it ended before the first call, which the cells report
     faults.setdefault(_subject(job, step), []).append(failure)
+
+
+def _fault(message: dict[str, Any], verdicts: Verdicts) -> Failure | None:
+    """The fault in a first call: a wrong result, or an error that the same call alone does not raise."""
+    if message["event"] == "raised":
+        got, expected = message["error"], "a result, as from the same call alone afterwards"
+    elif (wrong := verdicts.judge_first_call(message)) is not None:
+        got, expected = wrong.got, wrong.expected
+    else:
+        return None
+    code = f"# as the first calls in a process, from several threads at once:\n{message['repro']}"
+    return Failure(Kind.RACE, message["name"], code, got, expected)
 
 
 def _subject(job: Job, message: dict[str, Any]) -> tuple[str, str]:

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
+import faulthandler
 import sys
 import threading
 from pathlib import Path
@@ -18,11 +20,13 @@ from torch.utils import _pytree as pytree
 from opwright.checker.behavior.same_call import shifted
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.job import Job
+from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.remote_judge import case_message
 from opwright.checker.processes.worker import job_line
 from opwright.checker.subject import Subject
 from opwright.loader.open import open_library
 from opwright.spec import library_at
+from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
     from opwright.checker.processes.remote_judge import Line
@@ -32,6 +36,7 @@ _CALLERS = 4
 
 def main() -> None:
     """Make the first calls, send their results to the judge, and end as a C++ program does."""
+    initialize_math_library()
     job = Job.read(Path(sys.argv[1]))
     line = job_line(job)
     built = None if job.shared_object is None else Path(job.shared_object)
@@ -43,22 +48,24 @@ def main() -> None:
         return
     for op, runtime, device in job.cells:
         if runtime == "eager" and (device == "cpu" or torch.cuda.is_available()):
-            _call_first(Subject(library.ops[op], built, device, job.options, Path(job.work)), line)
+            subject = Subject(library.ops[op], built, device, job.options, Path(job.work))
+            _call_first(subject, line, job.step_limit_s)
     line.tell({"event": "done"})
+    faulthandler.dump_traceback_later(job.step_limit_s, exit=True)
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     # Destroy static objects; Python's own exit may not get that far.
     ctypes.CDLL(None).exit(0)
 
 
-def _call_first(subject: Subject, line: Line) -> None:
-    """Call the operator from several threads at once, each with other numbers."""
+def _call_first(subject: Subject, line: Line, limit_s: float) -> None:
+    """Call the operator from several threads at once, each with other numbers, in at most `limit_s` seconds."""
     sample = subject.samples[0]
-    given = [pytree.tree_map_only(Tensor, Tensor.clone, shifted(sample.fresh(), at)) for at in range(_CALLERS)]
-    cases = [Case(f"{sample.name}, of first caller {at}", Family.SAMPLE, one) for at, one in enumerate(given)]
+    cases = [_moved(subject, sample, at) for at in range(_CALLERS)]
     where: dict[str, Any] = {"op": subject.op.name, "device": subject.device, "repro": subject.code(sample)}
     line.tell({"event": "step", "step": f"{sample.name}: first calls, from {_CALLERS} threads at once", **where})
-    results: list[list[Any] | None] = [None] * _CALLERS
+    results: list[list[Any]] = [[]] * _CALLERS
+    errors = [""] * _CALLERS
     ready = threading.Barrier(_CALLERS)
     arguments = [case.fresh() for case in cases]
 
@@ -66,17 +73,38 @@ def _call_first(subject: Subject, line: Line) -> None:
         ready.wait()
         try:
             results[at] = subject.call(arguments[at])
-        except Exception:  # an error is judged where the calls are made one by one
-            results[at] = None
+        except Exception as error:
+            errors[at] = first_line(error)
 
     callers = [threading.Thread(target=call, args=(at,)) for at in range(_CALLERS)]
+    faulthandler.dump_traceback_later(limit_s, exit=True)
     for caller in callers:
         caller.start()
     for caller in callers:
         caller.join()
-    for case, found in zip(cases, results, strict=True):
-        if found is not None and not subject.is_outside(case):
-            line.tell({"event": "result", **where, **case_message(case), "results": found})
+    raised = [bool(error) and _succeeds(subject, case) for error, case in zip(errors, cases, strict=True)]
+    faulthandler.cancel_dump_traceback_later()  # the judge may take longer to receive the results
+    for at, case in enumerate(cases):
+        if raised[at]:
+            line.tell({"event": "raised", **where, "name": case.name, "error": errors[at]})
+        elif not errors[at]:  # an error that the call also raises alone is judged where calls are made one by one
+            line.tell({"event": "result", **where, **case_message(case), "results": results[at]})
+
+
+def _moved(subject: Subject, sample: Case, by: int) -> Case:
+    """The sample with other numbers, or with its own if the others lie outside the domain."""
+    arguments = pytree.tree_map_only(Tensor, Tensor.clone, shifted(sample.fresh(), by))
+    moved = Case(f"{sample.name}, of first caller {by}", Family.SAMPLE, arguments)
+    return dataclasses.replace(moved, arguments=sample.fresh()) if subject.is_outside(moved) else moved
+
+
+def _succeeds(subject: Subject, case: Case) -> bool:
+    """Whether the call alone raises no error."""
+    try:
+        subject.call(case.fresh())
+    except Exception:
+        return False
+    return True
 
 
 if __name__ == "__main__":

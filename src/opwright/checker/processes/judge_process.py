@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opwright.checker.job import Job
+from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.run_job import run_job
 from opwright.checker.recorder import written
 from opwright.errors import LoadError
@@ -49,6 +50,7 @@ class _Events:
 
 def main() -> None:
     """Run the cells of a job."""
+    initialize_math_library()
     events = _Events()
     job = Job.read(Path(sys.argv[1]))
     try:

@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Case, Family, is_far
 from opwright.checker.judge import LocalJudge, Outline
+from opwright.checker.processes.same_samples import excerpt
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
 
@@ -78,7 +79,10 @@ class RemoteJudge:
     def fault(self, case: Case, results: list[Any]) -> Failure | None:
         """The fault in the results of a call; None if they are correct."""
         if is_large(case):
-            return self._here.fault(case, results)
+            found = self._here.fault(case, results)
+            fault = None if found is None else found.to_json()
+            self._line.tell({"ask": "judged", **self._subject, "name": case.name, "fault": fault})
+            return found
         answer = self._line.ask({"ask": "fault", **self._subject, **case_message(case), "results": results})
         return Failure.from_json(answer["fault"]) if answer["fault"] else None
 
@@ -93,6 +97,10 @@ class RemoteJudge:
         self._outlines.pop(case.name, None)
         self._here.forget(case)
         self._line.tell({"ask": "forget", **self._subject, "name": case.name})
+
+    def has_samples(self, cases: list[Case]) -> bool:
+        """Whether the judge draws the same samples."""
+        return bool(self._line.ask({"ask": "samples", **self._subject, "samples": excerpt(cases)})["is_same"])
 
     def _empty(self, tensor: Tensor) -> Tensor:
         return torch.empty(tensor.shape, dtype=tensor.dtype, device=self._subject["device"])

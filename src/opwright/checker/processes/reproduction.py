@@ -112,10 +112,10 @@ def _shows(cell: Cell, failure: Failure, lines: str, case: Case | None, job: Job
         "opwright.checker.processes.reproduction_worker",
         job.environment,
         job.python,
-        timeout_s=_LONGEST_S,
+        limit_s=_LONGEST_S,
     ) as process:
         try:
-            message = process.channel.receive()
+            message = process.receive()
         except ForgedMessageError:
             return True
     if message is None or process.completed.exit_code:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from opwright.checker.job import Job
+from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.remote_judge import can_be_sent
 from opwright.checker.processes.worker import job_line
 from opwright.spec.difference import first_line
@@ -19,6 +20,7 @@ from opwright.spec.difference import first_line
 
 def main() -> None:
     """Run the lines, and send the value of the last one, or the error."""
+    initialize_math_library()
     job = Job.read(Path(sys.argv[1]))
     line = job_line(job)
     message: dict[str, Any] = {"error": "", "value": None}

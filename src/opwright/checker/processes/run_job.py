@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import ForgedMessageError
 from opwright.checker.processes.first_calls import check_first_calls
 from opwright.checker.processes.reproduction import complete
-from opwright.checker.processes.served_process import LONGEST_S, ending, kind_of_ending, served_process
+from opwright.checker.processes.served_process import ending, exceeded_limit_s, kind_of_ending, served_process
 from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.sanitize import report_in
 from opwright.checker.verdict import Cell, Failure
@@ -34,8 +33,6 @@ _MOST_IN_A_GROUP = 2
 _MOST_CRASHES = 6
 # So is a cell with this many in all.
 _MOST_PROCESSES = 40
-# What its watchdog (faulthandler) prints in that case.
-_TOO_LONG = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 
 @dataclass
@@ -143,7 +140,7 @@ class _Process:
         with served_process(self._job, self._file, "opwright.checker.processes.worker", environment, python) as process:
             self.printed = process.printed
             try:
-                while (message := process.channel.receive()) is not None:
+                while (message := process.receive()) is not None:
                     if "ask" in message:
                         if (answer := self._progress.verdicts.answer(message)) is not None:
                             process.channel.send(answer)
@@ -228,8 +225,7 @@ def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Wa
     """Record the step that ended the process; the next process skips it."""
     op, runtime, device = job.cells[len(progress.cells)]
     step, output = progress.step.get("step", ""), "\n".join(printed)
-    limit_s = LONGEST_S if completed.timed_out else job.step_limit_s if _TOO_LONG.search(output) else None
-    failure = _failure(progress.step, completed.exit_code, output, limit_s)
+    failure = _failure(progress.step, completed.exit_code, output, exceeded_limit_s(job, completed, output))
     if failure.kind not in {earlier.kind for earlier in progress.crashes}:
         progress.crashes.append(failure)
     progress.skip.append(step)

@@ -11,11 +11,11 @@ import tempfile
 import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import Channel, listen
-from opwright.toolchain.run import Completed, run
+from opwright.toolchain.run import Completed, TimeLimit, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 # The messages of the C library when it finds its heap corrupt.
 _CORRUPT = re.compile(r"malloc|free\(\)|double free|corrupt|invalid (pointer|size|next size)|realloc\(\)")
-# The process itself ends when a step takes too long. This limit is for processes that it leaves behind.
-LONGEST_S = 3600.0
+# What the watchdog of a process (faulthandler) prints when it ends the process.
+_TOO_LONG = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
+# The process itself ends when a step takes too long. This limit, from its last message on, is for processes that it
+# leaves behind.
+_LONGEST_S = 3600.0
 
 
 @dataclass
@@ -35,12 +38,24 @@ class ServedProcess:
     Attributes:
         printed: the lines that it has printed.
         channel: the channel to it, while it is served.
+        limit: the time until it is killed, which begins again with each message.
         completed: how it ended, once it has.
     """
 
     printed: list[str] = field(default_factory=list)
     channel: Channel = field(init=False)
+    limit: TimeLimit = field(default_factory=lambda: TimeLimit(_LONGEST_S))
     completed: Completed = field(default_factory=lambda: Completed("", "", 0))
+
+    def receive(self) -> dict[str, Any] | None:
+        """The next message; None if the process has closed the channel.
+
+        Raises:
+            ForgedMessageError: a message does not come from the process.
+        """
+        message = self.channel.receive()
+        self.limit.restart()
+        return message
 
 
 @contextlib.contextmanager
@@ -50,7 +65,7 @@ def served_process(
     module: str,
     environment: Mapping[str, str],
     python: Sequence[str],
-    timeout_s: float = LONGEST_S,
+    limit_s: float = _LONGEST_S,
 ) -> Iterator[ServedProcess]:
     """Start `module` with `job`, and yield it once it has opened the channel, or has ended.
 
@@ -60,13 +75,13 @@ def served_process(
         module: the module to run.
         environment: variables to set in addition to this process's own.
         python: the first words of a command line that runs a module.
-        timeout_s: the process is killed after this many seconds.
+        limit_s: the process is killed if it sends no message and does not end within this many seconds.
     """
     with tempfile.TemporaryDirectory(prefix="opwright-") as folder:
         path = Path(folder) / "channel"
         key = secrets.token_hex()
         replace(job, socket=str(path), key=key).write(file)
-        process = ServedProcess()
+        process = ServedProcess(limit=TimeLimit(limit_s))
 
         def start() -> None:
             try:
@@ -76,7 +91,7 @@ def served_process(
                     env=environment,
                     on_line=process.printed.append,
                     check=False,
-                    timeout_s=timeout_s,
+                    timeout_s=process.limit,
                 )
             finally:
                 with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as ended:
@@ -92,6 +107,19 @@ def served_process(
         finally:
             process.channel.close()
             runner.join()
+
+
+def exceeded_limit_s(job: Job, completed: Completed, output: str) -> float | None:
+    """The time limit that ended a process, in seconds; None if none did.
+
+    Args:
+        job: its job, with the limit of a step.
+        completed: how it ended.
+        output: what it printed during the step.
+    """
+    if completed.timed_out:
+        return _LONGEST_S
+    return job.step_limit_s if _TOO_LONG.search(output) else None
 
 
 def ending(exit_code: int) -> str:

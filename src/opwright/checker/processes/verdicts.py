@@ -16,6 +16,7 @@ from opwright.checker.judge import LocalJudge
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import ForgedMessageError
 from opwright.checker.processes.remote_judge import case_of
+from opwright.checker.processes.same_samples import excerpt, is_same
 from opwright.checker.subject import Subject
 from opwright.checker.verdict import Cell, Failure
 from opwright.spec import library_at
@@ -55,6 +56,14 @@ class Verdicts:
         if message["ask"] == "forget":
             judge.forget_name(message["name"])
             return None
+        if message["ask"] == "judged":  # there, because the arguments are too large to be sent
+            if any(case.name == message["name"] for case in subject.samples):
+                msg = f"the results of {message['name']!r} were not sent"
+                raise ForgedMessageError(msg)
+            self._count(message["name"], Failure.from_json(message["fault"]) if message["fault"] else None)
+            return None
+        if message["ask"] == "samples":
+            return {"is_same": is_same(excerpt(subject.samples), message["samples"])}
         case = self._case(subject, message)
         match message["ask"]:
             case "outline":
@@ -69,7 +78,7 @@ class Verdicts:
                 }
             case "fault":
                 fault = judge.fault(case, message["results"])
-                self._count(case, fault)
+                self._count(case.name, fault)
                 return {"fault": None if fault is None else fault.to_json()}
         return {"is_steady": judge.is_steady(case)}
 
@@ -132,9 +141,9 @@ class Verdicts:
         msg = f"the arguments of {message['name']!r} were not sent"
         raise ForgedMessageError(msg)
 
-    def _count(self, case: Case, fault: Failure | None) -> None:
+    def _count(self, name: str, fault: Failure | None) -> None:
         if fault is None:
-            self._right[case.name] += 1
+            self._right[name] += 1
         else:
             self._faults.append(fault)
 

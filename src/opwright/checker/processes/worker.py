@@ -18,6 +18,7 @@ from opwright.checker.behavior import process_state
 from opwright.checker.job import Job
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import connect
+from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.remote_judge import Line, RemoteJudge
 from opwright.checker.recorder import Emit, Recorder
 from opwright.checker.subject import Subject
@@ -41,6 +42,7 @@ def runtime_module(name: str) -> Runtime:
 
 def main() -> None:
     """Run the cells of a job."""
+    initialize_math_library()
     job = Job.read(Path(sys.argv[1]))
     line = job_line(job)
 

@@ -54,7 +54,15 @@ def run(subject: Subject, recorder: Recorder) -> None:
         warnings.simplefilter("ignore")
         for calls in zip(*draws, strict=False):
             if not subject.expected(calls[0]).refusal:
-                _check(steps, calls)
+                own = _constants(calls[0])
+                # Calls that have nothing but numbers in different tensors can be mapped together.
+                _check(steps, [call if _constants(call) == own else calls[0] for call in calls])
+
+
+def _constants(case: Case) -> list[Any]:
+    """What the calls of a batch have in common: the shapes and dtypes of tensors, and all other arguments."""
+    leaves, structure = pytree.tree_flatten(case.arguments)
+    return [structure, *((leaf.shape, leaf.dtype) if isinstance(leaf, Tensor) else leaf for leaf in leaves)]
 
 
 def _check(steps: Steps, calls: Sequence[Case]) -> None:
@@ -133,7 +141,8 @@ def _check_mapped(steps: Steps, calls: Sequence[Case], how: str, dims: dict[int,
     step = f"{calls[0].name}, {how}"
     shape = pytree.tree_structure(calls[0].arguments)
     singles = _singles(calls, dims)
-    if not _are_inside(subject, singles, shape):
+    cases = _cases(calls, singles, dims)
+    if not all(_is_accepted(subject, case) for case in cases):
         return  # the tensors of one call do not fit those of another
     batched = _stacked_leaves(singles, dims)
     arguments = pytree.tree_unflatten(batched, shape)
@@ -150,9 +159,9 @@ def _check_mapped(steps: Steps, calls: Sequence[Case], how: str, dims: dict[int,
     # Results are mapped along the first dimension, mutated arguments along their own.
     returned = len(outcome) - len(subject.op.mutates)
     places = [*([0] * returned), *(_first_dim(in_dims[name]) for name in subject.op.mutates)]
-    for at, single in enumerate(singles):
+    for at, case in enumerate(cases):
         results = [_slice(result, dim, at) for result, dim in zip(outcome, places, strict=True)]
-        if not _judged(steps, step, code, calls, at, pytree.tree_unflatten(single, shape), dims, results):
+        if not steps.judged(f"{step}: call {at} of {len(calls)}", code, case, results):
             return
 
 
@@ -164,7 +173,8 @@ def _check_nested(steps: Steps, calls: Sequence[Case], dims: dict[int, int]) -> 
         return  # each level returns mutated results in another form; one level is checked
     shape = pytree.tree_structure(calls[0].arguments)
     singles = _singles(calls, dims)
-    if not _are_inside(subject, singles, shape):
+    cases = _cases(calls, singles, dims)
+    if not all(_is_accepted(subject, case) for case in cases):
         return
     rows = [_stacked_leaves(one, dims) for one in (singles, singles[::-1])]
     arguments = pytree.tree_unflatten(_stacked_leaves(rows, dims), shape)
@@ -180,8 +190,7 @@ def _check_nested(steps: Steps, calls: Sequence[Case], dims: dict[int, int]) -> 
     for row, order in enumerate((range(len(calls)), reversed(range(len(calls)))) if outcome is not None else ()):
         for at, number in enumerate(order):
             results = [_slice(_slice(result, 0, row), 0, at) for result in outcome or ()]
-            single = pytree.tree_unflatten(singles[number], shape)
-            if not _judged(steps, f"{step}: row {row}", code, calls, number, single, dims, results):
+            if not steps.judged(f"{step}: row {row}: call {number} of {len(calls)}", code, cases[number], results):
                 return
 
 
@@ -217,22 +226,19 @@ def _one_call(subject: Subject, arguments: Mapping[str, Any]) -> Callable[..., A
     return one_call
 
 
-def _judged(
-    steps: Steps,
-    step: str,
-    code: str,
-    calls: Sequence[Case],
-    at: int,
-    single: dict[str, Any],
-    dims: Mapping[int, int],
-    results: list[Any],
-) -> bool:
-    """Record whether a call of a batch has the same results as alone, and return it."""
+def _cases(calls: Sequence[Case], singles: Sequence[Sequence[Any]], dims: Mapping[int, int]) -> list[Case]:
+    """Each call of a batch alone."""
     # Calls with the same tensors have the same name, so their expected results are computed only once.
     mapped = ", ".join(map(str, sorted(dims)))
-    case = Case(f"{calls[0].name}, call {at} of a batch that maps {mapped}", Family.SAMPLE, single)
-    refused = bool(steps.subject.expected(case).refusal)
-    return refused or steps.judged(f"{step}: call {at} of {len(calls)}", code, case, results)
+    shape = pytree.tree_structure(calls[0].arguments)
+    return [
+        Case(
+            f"{calls[0].name}, call {at} of a batch that maps {mapped}",
+            Family.SAMPLE,
+            pytree.tree_unflatten(list(single), shape),
+        )
+        for at, single in enumerate(singles)
+    ]
 
 
 def _first_dim(in_dims: Any) -> int:
@@ -240,14 +246,9 @@ def _first_dim(in_dims: Any) -> int:
     return next(dim for dim in dims if dim is not None)
 
 
-def _are_inside(subject: Subject, singles: Sequence[Sequence[Any]], shape: Any) -> bool:
-    return not subject.op.has_domain or all(
-        _is_inside(subject, pytree.tree_unflatten(list(single), shape)) for single in singles
-    )
-
-
-def _is_inside(subject: Subject, arguments: dict[str, Any]) -> bool:
-    return not subject.op.why_outside(pytree.tree_map_only(Tensor, Tensor.clone, arguments))
+def _is_accepted(subject: Subject, case: Case) -> bool:
+    """Whether a call lies inside the domain, and the reference accepts it."""
+    return not (subject.is_outside(case) or subject.expected(case).refusal)
 
 
 def _slice(result: Any, dim: int, at: int) -> Any:

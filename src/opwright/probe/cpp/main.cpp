@@ -21,6 +21,7 @@
 #include "engine/saved_model.h"
 #include "exchange.h"
 #include "gradients.h"
+#include "math_library.h"
 #include "opwright/host/error.h"
 
 const char* const opwright::host::program_name = "probe";
@@ -109,6 +110,7 @@ Response answer(host::SavedModel& model, const Arguments& arguments, bool backwa
 
 void run(const Options& options) {
     host::require_linked_libraries_registered();
+    initialize_math_library();
     for (const std::string& path : options.libraries) host::open_library(path);
     const std::vector<Arguments> requests = read_requests(options.requests);
     const auto start = std::chrono::steady_clock::now();

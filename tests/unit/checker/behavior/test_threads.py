@@ -51,6 +51,14 @@ def f(x: Tensor) -> Tensor:
 WRONG_IN_A_NEW_THREAD = OTHER_ORDER_IN_A_NEW_THREAD.replace(
     "total.reshape(1)", "total.reshape(1) + (0 if threading.get_ident() == home else 1e-3)"
 )
+RAISES_WITH_ONE_THREAD = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    if torch.get_num_threads() == 1:
+        raise ValueError("too few threads")
+    return x + 1
+"""
+RAISES_WITH_SEVERAL_THREADS = RAISES_WITH_ONE_THREAD.replace("== 1", "> 1").replace("few", "many")
 SHARED = """
 shared = {}
 @library.op
@@ -105,6 +113,35 @@ def test_what_depends_on_threads_is_named(
     assert failure.kind is kind
     assert failure.got.startswith(got)
     assert "torch.ops.described_" in failure.repro
+
+
+@pytest.mark.parametrize(
+    ("reference", "got", "expected"),
+    [
+        (RAISES_WITH_ONE_THREAD, "with 1 thread: ValueError: too few threads", "a result, as with {} threads"),
+        (
+            RAISES_WITH_SEVERAL_THREADS,
+            "with {} threads, 20 of 20 times: ValueError: too many threads",
+            "the result of one thread",
+        ),
+    ],
+)
+def test_an_error_with_only_some_numbers_of_threads_is_a_fault(
+    make_subject: MakeSubject, failures: RunChecks, reference: str, got: str, expected: str
+) -> None:
+    several = max(torch.get_num_threads(), 4)
+    first, *_ = failures(make_subject(reference + SAMPLES, quick=True), check_threads)
+    assert (first.kind, first.got, first.expected) == (Kind.THREADS, got.format(several), expected.format(several))
+    threads_line, call = first.repro.splitlines()[-2:]
+    assert threads_line == f"torch.set_num_threads({1 if 'few' in got else several})"
+    assert call.startswith("torch.ops.described_")
+
+
+def test_an_error_with_any_number_of_threads_is_left_to_other_checks(
+    make_subject: MakeSubject, failures: RunChecks
+) -> None:
+    subject = make_subject(RAISES_WITH_ONE_THREAD.replace("== 1", "> 0") + SAMPLES, quick=True)
+    assert failures(subject, check_threads) == ()
 
 
 def test_another_number_of_threads_may_round_otherwise_within_what_is_right(

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
 
 from opwright.checker.cases.case import Family
+from opwright.checker.cases.samples import samples
 from opwright.errors import SpecError
 
 if TYPE_CHECKING:
+    from opwright.checker.cases.case import Case
     from opwright.checker.subject import Subject
     from tests.unit.checker.conftest import MakeSubject
 
@@ -18,6 +22,35 @@ NOTHING = "def _(make):\n    yield from ()\n"
 def test_samples_are_numbered_and_claimed(asked: Subject) -> None:
     assert [case.name for case in asked.samples] == ["sample 1", "sample 2", "sample 3"]
     assert all(case.claimed and case.family is Family.SAMPLE for case in asked.samples)
+
+
+DRAWN_ELSEWHERE = """
+import random
+import numpy
+
+@library.op
+def f(x: Tensor, y: Tensor, scale: float) -> Tensor:
+    return x * scale
+
+@f.samples
+def _(make):
+    yield torch.randn(3), torch.from_numpy(numpy.random.rand(3)), random.uniform(0, 1)
+"""
+
+
+def test_samples_of_every_seeded_generator_are_reproducible_and_leave_its_state(make_subject: MakeSubject) -> None:
+    op = make_subject(DRAWN_ELSEWHERE).op
+    before = random.getstate(), torch.get_rng_state()
+    (first,), (again,), (other,) = (samples(op, "cpu", seed) for seed in (1, 1, 2))
+    assert excerpt_of(first) == excerpt_of(again)
+    assert not set(excerpt_of(first)) & set(excerpt_of(other))
+    assert random.getstate() == before[0]
+    assert torch.equal(torch.get_rng_state(), before[1])
+
+
+def excerpt_of(case: Case) -> list[float]:
+    x, y, scale = case.arguments.values()
+    return [*x.tolist(), *y.tolist(), scale]
 
 
 def test_samples_that_yield_nothing_are_refused(make_subject: MakeSubject) -> None:

@@ -54,6 +54,21 @@ class _Square(Function):
         return _Square.factor * g * x
 
 
+class _OnlyFloat32Backward(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        if g.dtype != torch.float32:
+            msg = "the backward takes float32"
+            raise ValueError(msg)
+        return 2 * g * x
+
+
 def test_a_derivative_that_finite_differences_contradict_is_a_wrong_gradient(
     make_subject: MakeSubject, monkeypatch: Any
 ) -> None:
@@ -67,7 +82,7 @@ def test_a_derivative_that_finite_differences_contradict_is_a_wrong_gradient(
 
 def test_a_backward_that_raises_is_no_wrong_gradient(make_subject: MakeSubject, monkeypatch: Any) -> None:
     monkeypatch.setattr(_Square, "factor", 0.0)
-    (failure,) = checked(make_subject, "x * x", _Square.apply).failures
+    (failure,) = checked(make_subject, "x * x", _Square.apply, "[0.5, -2.0], dtype=torch.float64").failures
     assert (failure.kind, failure.got) == (Kind.RAISES, "IndexError: tuple index out of range")
     assert failure.expected == "a gradient"
 
@@ -83,3 +98,17 @@ def test_a_reference_that_rejects_numbers_nearby_is_no_fault_of_the_operator(mak
     cell = checked(make_subject, f"{reference}.clone()", lambda x: eval(reference, {"torch": torch, "x": x}).clone())
     assert cell.failures == ()
     assert "fails for the reference too: IndexError" in cell.reason
+
+
+def test_a_backward_that_rejects_float64_where_nobody_claims_it_is_not_a_fault(make_subject: MakeSubject) -> None:
+    cell = checked(make_subject, "x * x", _OnlyFloat32Backward.apply)
+    assert cell.failures == ()
+    assert (
+        "torch.autograd.gradcheck was skipped, because float64 is rejected: ValueError: the backward takes float32"
+        in cell.reason
+    )
+
+
+def test_a_backward_that_rejects_float64_of_a_sample_is_a_fault(make_subject: MakeSubject) -> None:
+    (failure,) = checked(make_subject, "x * x", _OnlyFloat32Backward.apply, "[0.5], dtype=torch.float64").failures
+    assert (failure.kind, failure.got) == (Kind.RAISES, "ValueError: the backward takes float32")

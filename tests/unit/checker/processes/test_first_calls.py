@@ -45,10 +45,30 @@ FILLS_A_TABLE_LATE = "started or (started.append(1), time.sleep(0.5), table.appe
 SAMPLE = "sample 1: first calls, from 4 threads at once"
 
 
-def faults(describe: Describe, work: Path, body: str, runtime: str = "eager") -> list[Failure]:
-    library = describe(OPERATOR.format(body))
+# The first call prepares a table for half a second, and the others reject it as it is until then.
+REJECTS_A_TABLE_IN_PREPARATION = """if not started:
+            started.append(1)
+            time.sleep(0.5)
+            table.append(1)
+        elif not table:
+            raise ValueError("the table is not ready")"""
+DOMAIN = """
+@f.domain
+def _(x):
+    return bool(x[0] == x.min())
+
+@f.samples
+def _(make):
+    yield torch.arange(9.0)
+"""
+
+
+def faults(
+    describe: Describe, work: Path, body: str, runtime: str = "eager", more: str = "", step_limit_s: float = 300.0
+) -> list[Failure]:
+    library = describe(OPERATOR.format(body) + more)
     path, cells = str(library.root / "op.py"), [["f", runtime, "cpu"]]
-    job = Job(library.namespace, path, None, cells, Options(quick=True), str(work))
+    job = Job(library.namespace, path, None, cells, Options(quick=True), str(work), step_limit_s=step_limit_s)
     found = check_first_calls(job, Verdicts(job), {}, python()[:-1])
     assert list(found) in ([], [(f"{library.namespace}::f", "cpu")])
     return [failure for listed in found.values() for failure in listed]
@@ -68,6 +88,24 @@ def test_a_table_that_the_first_call_fills_too_late_is_a_data_race(describe: Des
     assert first.case.startswith("sample 1, of first caller ")
     assert "40 of 40 elements differ" in first.got
     assert first.repro.startswith("# as the first calls in a process, from several threads at once:\nimport opwright")
+
+
+def test_an_error_that_the_same_call_alone_does_not_raise_is_a_data_race(describe: Describe, tmp_path: Path) -> None:
+    first, *_ = faults(describe, tmp_path, REJECTS_A_TABLE_IN_PREPARATION)
+    assert first.kind is Kind.RACE
+    assert first.case.startswith("sample 1, of first caller ")
+    assert first.got == "ValueError: the table is not ready"
+    assert first.expected == "a result, as from the same call alone afterwards"
+    assert first.repro.startswith("# as the first calls in a process, from several threads at once:\nimport opwright")
+
+
+def test_first_calls_that_do_not_end_are_a_hang(describe: Describe, tmp_path: Path) -> None:
+    (failure,) = faults(describe, tmp_path, "time.sleep(999)", step_limit_s=2.0)
+    assert (failure.kind, failure.case, failure.got) == (Kind.HANG, SAMPLE, "not finished after 2 s")
+
+
+def test_first_calls_stay_inside_the_domain(describe: Describe, tmp_path: Path) -> None:
+    assert faults(describe, tmp_path, "x[0] == x.min() or os.abort()", more=DOMAIN) == []
 
 
 def test_only_eager_mode_makes_first_calls(describe: Describe, tmp_path: Path) -> None:

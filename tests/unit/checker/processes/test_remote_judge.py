@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.samples import samples
 from opwright.checker.job import Job, Options
 from opwright.checker.judge import LocalJudge
+from opwright.checker.processes import remote_judge
 from opwright.checker.processes.channel import Channel
 from opwright.checker.processes.remote_judge import Line, RemoteJudge
 from opwright.checker.processes.verdicts import Verdicts
@@ -44,7 +46,7 @@ class Both:
 
     def __init__(self, job: Job, op: Op, local: LocalJudge) -> None:
         near, far = (Channel(end, "key") for end in socket.socketpair())
-        self.line = Line(near)
+        self.line, self.op = Line(near), op
         self.remote, self.local = RemoteJudge(self.line, op, "cpu"), local
         self.asked: list[str] = []
         self._near, self._far = near, far
@@ -104,6 +106,23 @@ def test_an_outline_is_asked_once_until_it_is_forgotten(both: Both) -> None:
     both.remote.forget(case(2))
     both.remote.outline(case(2))
     assert both.asked == ["outline", "forget", "outline"]
+
+
+def test_a_call_that_is_too_large_to_be_sent_is_judged_here_and_counted_there(
+    both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_judge, "_MOST_BYTES", 16)
+    given = case(3, 4)
+    assert both.remote.fault(given, [torch.full((3, 4), 2.0), torch.tensor(12)]) is None
+    both.remote.is_steady(case(2))
+    assert both.asked == ["judged", "is_steady"]
+
+
+def test_only_the_samples_of_the_judge_are_its_samples(both: Both) -> None:
+    (drawn,) = samples(both.op, "cpu", seed=0)
+    assert both.remote.has_samples([drawn])
+    assert not both.remote.has_samples([drawn, drawn])
+    assert not both.remote.has_samples(samples(both.op, "cpu", seed=1))
 
 
 def test_threads_get_the_answers_to_their_own_questions(both: Both) -> None:

@@ -111,6 +111,24 @@ def test_other_runtimes_need_results_of_some_call(verdicts: Verdicts) -> None:
     assert verdicts.verdict(cell("trace")).status == "passed"
 
 
+def judged_there(name: str, fault: Failure | None = None) -> dict[str, Any]:
+    found = None if fault is None else fault.to_json()
+    return {"ask": "judged", "op": "doubled", "device": "cpu", "name": name, "fault": found}
+
+
+def test_a_call_that_its_process_judged_because_it_is_large_counts(verdicts: Verdicts) -> None:
+    verdicts.answer(judged_there("sample 1, call 0 of a batch"))
+    assert verdicts.verdict(cell("vmap")).status == "passed"
+    fault = Failure(Kind.WRONG_RESULT, "sample 1, call 1 of a batch")
+    verdicts.answer(judged_there(fault.case, fault))
+    assert verdicts.verdict(cell("vmap")).failures == (fault,)
+
+
+def test_a_process_does_not_judge_the_samples_itself(verdicts: Verdicts) -> None:
+    with pytest.raises(ForgedMessageError, match="the results of 'sample 1' were not sent"):
+        verdicts.answer(judged_there("sample 1"))
+
+
 def test_autograd_compares_gradients_itself_and_a_wrong_result_fails_it_too(verdicts: Verdicts) -> None:
     assert verdicts.verdict(cell("autograd")).status == "passed"
     ask(verdicts, "fault", samples(verdicts)[1], results=[torch.zeros(5)])

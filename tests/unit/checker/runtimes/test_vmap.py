@@ -23,6 +23,7 @@ def f(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
 def _(make):
     yield make.randn(4, 6), make.randn(4, 6), make.randn(4, 6)
 """
+EQUAL = "x = make.randn(4, 6)\n    yield x, x.clone()"
 RULE = """
 @f.vmap
 def _(info, in_dims, x, y, z):
@@ -68,6 +69,22 @@ def test_a_rule_that_is_wrong_for_some_dimensions_is_found(make_subject: MakeSub
     assert failed.status == "failed"
     assert {failure.kind for failure in failed.failures} <= {Kind.WRONG_RESULT, Kind.RESULT_TYPE, Kind.RUNTIME}
     assert step in failed.failures[0].case
+
+
+def test_samples_whose_shapes_depend_on_the_seed_are_batched_with_themselves(make_subject: MakeSubject) -> None:
+    text = rule().replace("yield", "n = int(make.randint(2, 99, 1))\n    yield").replace("randn(4, 6)", "randn(n, 6)")
+    passed, steps = cell(make_subject, text)
+    assert passed.failures == ()
+    assert "sample 1, batches in front" in steps
+
+
+def test_tensors_of_different_calls_that_the_reference_rejects_are_not_batched(make_subject: MakeSubject) -> None:
+    checks = "if bool((x != y).any()):\n        raise ValueError('x and y must be equal')\n    return x * y + z"
+    text = rule().replace("return x * y + z", checks).replace("yield make.randn(4, 6), make.randn(4, 6)", EQUAL)
+    passed, steps = cell(make_subject, text)
+    assert passed.failures == ()
+    assert "sample 1, batches in front" in steps
+    assert not [step for step in steps if "all calls share x, y in front" in step]
 
 
 def test_a_rule_that_is_wrong_for_one_call_is_found(make_subject: MakeSubject) -> None:
