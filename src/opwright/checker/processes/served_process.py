@@ -7,18 +7,18 @@ import re
 import secrets
 import signal
 import socket
-import tempfile
 import threading
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import Channel, listen
 from opwright.toolchain.run import Completed, run
+from opwright.toolchain.socket_folder import socket_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from opwright.checker.job import Job
 
@@ -62,8 +62,8 @@ def served_process(
         python: the first words of a command line that runs a module.
         timeout_s: the process is killed after this many seconds.
     """
-    with tempfile.TemporaryDirectory(prefix="opwright-") as folder:
-        path = Path(folder) / "channel"
+    with socket_folder("opwright-") as folder:
+        path = folder / "channel"
         key = secrets.token_hex()
         replace(job, socket=str(path), key=key).write(file)
         process = ServedProcess()
