@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from opwright.toolchain.run import run
+from opwright.toolchain.socket_folder import socket_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,19 +55,19 @@ def fork_server(modules: Sequence[str]) -> Iterator[tuple[str, ...]]:
     if _shared:
         yield _shared[-1]
         return
-    with tempfile.TemporaryDirectory(prefix="opwright-fork-") as folder:
+    with socket_folder("opwright-fork-") as folder:
         pid: list[int] = []
-        words = [*PLAIN, __name__, folder, *modules]
+        words = [*PLAIN, __name__, str(folder), *modules]
 
         def serve() -> None:
             try:
                 run(words, on_line=lambda line: pid.append(int(line)) if line.isdecimal() else None, check=False)
             finally:
-                (Path(folder) / "ended").touch()  # clients stop waiting for it
+                (folder / "ended").touch()  # clients stop waiting for it
 
         server = threading.Thread(target=serve)
         server.start()
-        _shared.append((sys.executable, "-IS", str(_CLIENT), folder))
+        _shared.append((sys.executable, "-IS", str(_CLIENT), str(folder)))
         try:
             yield _shared[-1]
         finally:

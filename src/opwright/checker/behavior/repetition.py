@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch.utils import _pytree as pytree
 
 from opwright.checker.behavior.poison import poisoned
-from opwright.checker.behavior.same_call import changed_answer, copies, difference, same_numbers, shifted
+from opwright.checker.behavior.same_call import changed_answer, copies, difference, same_numbers, shifted_case
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
@@ -61,7 +61,7 @@ def _overwritten(subject: Subject, case: Case, first: list[Any], kept: list[Any]
     later: list[Any] = []
     started = time.process_time()
     for number in range(1, 1 + max(1, min(_MOST_CALLS, _MOST_BYTES // max(nbytes, 1)))):
-        arguments = shifted(case.fresh(), number)
+        arguments = shifted_case(subject, case, number).arguments
         with contextlib.suppress(Exception):
             later.append((arguments, subject.call(arguments)))
         if not all(map(same_numbers, pytree.tree_leaves(first), pytree.tree_leaves(kept))):

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from opwright.checker.cases.case import Case
 from opwright.spec.difference import Goal, described, differs
 
 if TYPE_CHECKING:
-    from opwright.checker.cases.case import Case
     from opwright.checker.subject import Subject
 
 
@@ -56,6 +56,12 @@ def shifted(arguments: dict[str, Any], by: int) -> dict[str, Any]:
 
     made: dict[str, Any] = pytree.tree_map_only(Tensor, shift, arguments)
     return made
+
+
+def shifted_case(subject: Subject, case: Case, by: int) -> Case:
+    """`case` with its floating-point numbers rotated, or with its own numbers if the others lie outside the domain."""
+    other = Case(f"{case.name}, rotated by {by}", case.family, shifted(case.fresh(), by))
+    return Case(other.name, case.family, case.fresh()) if subject.is_outside(other) else other
 
 
 def copies(results: list[Any]) -> list[Any]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.checker.behavior.concurrency import run_concurrently
-from opwright.checker.behavior.same_call import changed_answer, copies, shifted
+from opwright.checker.behavior.same_call import changed_answer, copies, shifted_case
 from opwright.checker.behavior.thread_count import threads
 from opwright.checker.behavior.widest import widest, widest_variation
 from opwright.checker.cases.case import Case
@@ -92,7 +92,7 @@ def _check_callers(subject: Subject, recorder: Recorder, case: Case) -> None:
     """Check concurrent callers with different numbers, which shared state would mix up."""
     started = time.perf_counter()
     try:
-        inputs = [shifted(case.fresh(), at) for at in range(_CALLERS)]
+        inputs = [shifted_case(subject, case, at).arguments for at in range(_CALLERS)]
         alone = [copies(subject.call(pytree.tree_map_only(Tensor, Tensor.clone, given))) for given in inputs]
     except Exception:
         return

@@ -21,8 +21,13 @@ _FAR_ELEMENTS = 2**31 + 64
 _FAR_ROWS = 512
 
 
-def layouts(tensor: Tensor) -> Iterator[tuple[str, Family, Callable[[Tensor], Tensor]]]:
-    """Yield (name, family, function that makes it) for each layout that differs from a contiguous one."""
+def layouts(tensor: Tensor, *, is_mutated: bool = False) -> Iterator[tuple[str, Family, Callable[[Tensor], Tensor]]]:
+    """Yield (name, family, function that makes it) for each layout that differs from a contiguous one.
+
+    Args:
+        tensor: the tensor.
+        is_mutated: whether the operator writes to it: then no layout has elements that share memory.
+    """
     if tensor.numel() == 0 or tensor.dim() == 0:
         return
     if tensor.dim() > 1:
@@ -31,12 +36,8 @@ def layouts(tensor: Tensor) -> Iterator[tuple[str, Family, Callable[[Tensor], Te
     if tensor.dim() > _MATRIX:
         yield "with dimensions in reverse", Family.STRIDES, _reversed
     yield "every second element", Family.STRIDES, _strided
-    if tensor.shape[0] > 1:
-        yield "expanded", Family.STRIDES, lambda x: x[:1].clone().expand(x.shape)
-    if tensor.dim() > 1 and tensor.shape[-1] > 1:
-        yield "expanded in the last dimension", Family.STRIDES, lambda x: x[..., :1].clone().expand(x.shape)
-    if tensor.dim() > 1 and tensor.shape[0] > 1:
-        yield "with overlapping rows", Family.STRIDES, _overlapping
+    if not is_mutated:
+        yield from _self_overlapping(tensor)
     if tensor.dim() == _IMAGE_BATCH:
         yield "channels last", Family.STRIDES, lambda x: x.contiguous(memory_format=torch.channels_last)
     yield "with a storage offset", Family.OFFSET, _offset
@@ -44,6 +45,16 @@ def layouts(tensor: Tensor) -> Iterator[tuple[str, Family, Callable[[Tensor], Te
         yield "as a conjugate view", Family.STRIDES, lambda x: x.conj().resolve_conj().conj()
     if tensor.is_complex() or tensor.is_floating_point():
         yield "as a negative view", Family.STRIDES, lambda x: torch._neg_view(-x)  # noqa: SLF001  it has no public name
+
+
+def _self_overlapping(tensor: Tensor) -> Iterator[tuple[str, Family, Callable[[Tensor], Tensor]]]:
+    """The layouts in which several elements share memory: PyTorch itself rejects most writes to them."""
+    if tensor.shape[0] > 1:
+        yield "expanded", Family.STRIDES, lambda x: x[:1].clone().expand(x.shape)
+    if tensor.dim() > 1 and tensor.shape[-1] > 1:
+        yield "expanded in the last dimension", Family.STRIDES, lambda x: x[..., :1].clone().expand(x.shape)
+    if tensor.dim() > 1 and tensor.shape[0] > 1:
+        yield "with overlapping rows", Family.STRIDES, _overlapping
 
 
 def far_apart(tensor: Tensor) -> Tensor | None:

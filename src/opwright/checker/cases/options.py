@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import inspect
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,9 @@ _INTEGERS = (0, 1, -1, 2, -2, 3, 4, 5, 8)
 # Beyond 32 bits, and at the limits of 64: a kernel that stores them in an int sees other values.
 _EXTREMES = (2**31, 2**32, 2**32 + 1, -(2**31) - 1, 2**63 - 1, -(2**63))
 _FLOATS = (0.0, 1.0, -1.0, 0.5, 2.0, 1e-3, 1e-10, 1e10, 3.7, -0.3)
+_LITERAL_TYPES = (int, float, str)
+# The literals of each type that are tried: those in the source come before those in its constants, such as a table.
+_MOST_LITERALS = 32
 _LONGEST = 40
 
 
@@ -144,13 +148,17 @@ def _tensors_like(case: Case) -> Iterator[Tensor]:
                 yield torch.ones_like(dense, dtype=torch.bool)
 
 
+@functools.lru_cache
 def _literals(function: Callable[..., Any]) -> dict[type, list[Any]]:
     """The literals in the source of a reference, and in the constants that it uses: values that it tests for."""
     found: dict[type, list[Any]] = {}
 
     def keep(value: Any) -> None:
-        if type(value) in {int, float, str} and value not in found.setdefault(type(value), []):
-            found[type(value)].append(value)
+        if type(value) not in _LITERAL_TYPES:
+            return
+        kept = found.setdefault(type(value), [])
+        if len(kept) < _MOST_LITERALS and value not in kept and (type(value) is not str or _is_option(value)):
+            kept.append(value)
 
     with contextlib.suppress(OSError, TypeError, SyntaxError):
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -164,7 +172,7 @@ def _literals(function: Callable[..., Any]) -> dict[type, list[Any]]:
         if isinstance(value, (dict, set, frozenset, list, tuple)):
             for one in value:
                 keep(one)
-    return {kind: [value for value in values if kind is not str or _is_option(value)] for kind, values in found.items()}
+    return found
 
 
 def _is_option(text: str) -> bool:

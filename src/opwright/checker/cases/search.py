@@ -156,8 +156,9 @@ def _layouts(op: Op, case: Case) -> Iterator[Variation]:
     # PyTorch does not resolve lazily negated and conjugated tensors in a list of optional ones, whatever the kernel.
     unresolved = {parameter.name for parameter in op.parameters if parameter.type == "List[Optional[Tensor]]"}
     for path, tensor in tensors(case.arguments):
-        for name, family, make in layouts(tensor):
-            if name.endswith(" view") and path.partition("[")[0] in unresolved:
+        argument = path.partition("[")[0]
+        for name, family, make in layouts(tensor, is_mutated=argument in op.mutates):
+            if name.endswith(" view") and argument in unresolved:
                 continue
             yield replacing(f"{path} {name}", family, path, make)
 
@@ -205,7 +206,7 @@ def _variations_of(sample: Case, cases: list[Case]) -> list[Case]:
 
 def _far(case: Case, op: Op) -> Iterator[Case]:
     for path, tensor in tensors(case.arguments):
-        if path in op.mutates:
+        if path.partition("[")[0] in op.mutates:
             continue  # such memory is never copied: the reference and the operator would write to the same
         if (far := far_apart(tensor)) is not None:
             what = f"{path} with rows more than 2^31 elements apart"

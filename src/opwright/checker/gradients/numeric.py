@@ -122,6 +122,10 @@ class _Point:
                 **self._arguments,
                 **dict(zip(self.names, pytree.tree_unflatten(filled, self._shape), strict=True)),
             }
+            here = pytree.tree_map_only(Tensor, Tensor.detach, given)
+            if self._subject.is_outside(Case("a point of finite differences", Family.DTYPE, here)):
+                msg = "finite differences move the arguments out of the domain that op.py states"
+                raise ValueError(msg)
             return tuple(filter(derive.has_gradient, derive.tensors(call(given))))
 
         try:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from opwright.checker.cases.case import Case, Family
 from opwright.checker.cases.samples import elements_in
 from opwright.checker.cases.variation import generator, replaced, tensors
 from opwright.checker.gradients.code import gradient_code
@@ -32,7 +33,6 @@ from opwright.spec.expected import expected_values
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from opwright.checker.cases.case import Case
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
     from opwright.spec.difference import Goal
@@ -158,6 +158,8 @@ def _against_finite_differences(
         # The step that was taken, after rounding.
         half = [(derive.widened(up) - derive.widened(down)) / 2 for up, down in zip(above, below, strict=True)]
         ends = point.moved(above), point.moved(below)
+        if any(subject.is_outside(Case(step, Family.SAMPLE, end.arguments)) for end in ends):
+            continue
         own = [_weighted(_operator(subject), end) for end in ends]
         precise = [_weighted(_reference(subject), end.in_float64()) for end in ends]
         predicted, products = _along(found, half)

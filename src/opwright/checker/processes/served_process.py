@@ -7,7 +7,6 @@ import re
 import secrets
 import signal
 import socket
-import tempfile
 import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import Channel, listen
 from opwright.toolchain.run import Completed, TimeLimit, run
+from opwright.toolchain.socket_folder import socket_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from opwright.checker.job import Job
 
@@ -77,8 +78,8 @@ def served_process(
         python: the first words of a command line that runs a module.
         limit_s: the process is killed if it sends no message and does not end within this many seconds.
     """
-    with tempfile.TemporaryDirectory(prefix="opwright-") as folder:
-        path = Path(folder) / "channel"
+    with socket_folder("opwright-") as folder:
+        path = folder / "channel"
         key = secrets.token_hex()
         replace(job, socket=str(path), key=key).write(file)
         process = ServedProcess(limit=TimeLimit(limit_s))

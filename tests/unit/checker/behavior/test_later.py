@@ -37,6 +37,7 @@ def _(make):
 def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow a machine is, it makes all of many calls."""
     monkeypatch.setattr(time, "process_time", lambda: 0.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
     monkeypatch.setattr(time, "sleep", lambda _: None)
 
 
@@ -107,7 +108,7 @@ def test_calls_in_the_same_memory_change_one_number_of_a_tensor_and_keep_integer
         return right(x, index)
 
     assert faults(make_subject, failures, watched) == ()
-    in_same_memory = seen[1:13]  # the first call is the one that is watched
+    in_same_memory = seen[2:14]  # the first two calls are those that are watched
     assert len({address for address, _, _ in in_same_memory}) == 1
     for (_, x, index), (_, next_x, next_index) in itertools.pairwise(in_same_memory):
         assert 1 <= int((x != next_x).sum()) <= 2
@@ -169,3 +170,17 @@ def test_an_operator_that_raises_after_many_calls_is_found(make_subject: MakeSub
     assert failure.kind is Kind.STATE
     assert failure.got == "after 484 calls: ValueError: used up"
     assert failure.expected == "a result, as from the calls before"
+
+
+def test_calls_that_wait_end_the_loop_without_a_fault(
+    make_subject: MakeSubject, failures: RunChecks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def counted(x: Tensor, index: Tensor) -> Tensor:
+        calls.append(1)
+        return right(x, index)
+
+    monkeypatch.setattr(time, "monotonic", lambda: float(len(calls)))
+    assert faults(make_subject, failures, counted) == ()
+    assert 60 < len(calls) < 120

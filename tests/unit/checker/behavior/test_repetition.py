@@ -11,6 +11,8 @@ from opwright.checker.behavior.repetition import check_repetition
 from opwright.checker.kinds import Kind
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from tests.unit.checker.behavior.conftest import RunChecks
     from tests.unit.checker.conftest import MakeSubject
 
@@ -69,6 +71,19 @@ def f(x: Tensor) -> Tensor:
     calls.append(1)
     return sum((x if len(calls) % 2 else x.flip(0)).unbind()).reshape(1)
 """
+ASCENDING = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    return x + 1
+
+@f.domain
+def _(x):
+    return bool((x.diff() >= 0).all())
+
+@f.samples
+def _(make):
+    yield make.randn(40).sort().values
+"""
 
 
 @pytest.mark.parametrize("reference", [RIGHT, NOT_A_NUMBER])
@@ -100,3 +115,17 @@ def test_another_order_of_sums_in_each_call_is_not_state(make_subject: MakeSubje
     torch.testing.assert_close(first, second)
     assert not torch.equal(first, second)
     assert failures(subject, check_repetition) == ()
+
+
+def test_no_call_lies_outside_the_domain(make_subject: MakeSubject, failures: RunChecks) -> None:
+    subject = make_subject(ASCENDING, quick=True)
+    outside: list[Tensor] = []
+
+    def overload(x: Tensor) -> Tensor:
+        if not bool((x.diff() >= 0).all()):
+            outside.append(x)
+        return x + 1
+
+    subject.__dict__["overload"] = overload
+    assert failures(subject, check_repetition) == ()
+    assert outside == []

@@ -210,7 +210,8 @@ def test_where_pytorch_lacks_a_kernel_for_the_reference_nothing_is_judged(subjec
 
 
 @pytest.mark.parametrize(
-    ("family", "judged"), [(Family.MAGNITUDE, False), (Family.PAIR, False), (Family.STRIDES, True)]
+    ("family", "judged"),
+    [(Family.MAGNITUDE, False), (Family.OPTION, False), (Family.PAIR, False), (Family.STRIDES, True)],
 )
 def test_at_magnitudes_that_the_reference_does_not_support_no_kernel_is_judged(
     subject: Any, family: Family, judged: bool
@@ -231,6 +232,25 @@ def test_where_the_reference_overflows_even_in_float64_no_kernel_is_judged(subje
     # Special values of the arguments do not count as an overflow.
     special = Case("special", Family.PAIR, {"x": torch.tensor([float("inf"), 1.0] * 20)})
     assert cell(one, [special]).failures
+
+
+def test_a_stable_kernel_may_differ_from_a_reference_that_overflows_at_an_option(subject: Any) -> None:
+    one = subject(
+        "return (x / t).exp().sum(-1).log() * t",
+        "return (x / t).logsumexp(-1) * t",
+        "make.rand(3, 40), 1.0",
+        ", t: float",
+    )
+    cases = {case.name: case for case in one.varied}
+    assert not one.expected(cases["sample 1, t=1e-10"]).is_finite
+    assert cell(one).failures == ()
+
+
+def test_where_the_reference_is_inaccurate_an_undeclared_write_is_still_reported(subject: Any) -> None:
+    one = subject("return x.exp().log1p()", "return x.add_(3) if float(x[0]) > 1e3 else x.exp().log1p()")
+    large = Case("large", Family.MAGNITUDE, {"x": torch.full((40,), 1e4)})
+    (failure,) = cell(one, [large]).failures
+    assert (failure.kind, failure.got) == (Kind.WRITES_INPUT, "the call changed x")
 
 
 def test_results_on_the_meta_device_have_no_numbers_to_compare(subject: Any) -> None:

@@ -13,6 +13,8 @@ from opwright.checker.behavior.threads import check_threads
 from opwright.checker.kinds import Kind
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from tests.unit.checker.behavior.conftest import RunChecks
     from tests.unit.checker.conftest import MakeSubject
 
@@ -88,6 +90,19 @@ def f(x: Tensor) -> Tensor:
     alone = len(inside) == 1
     inside.clear()
     return x + 0 if alone else x.double()
+"""
+ASCENDING = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    return x + 1
+
+@f.domain
+def _(x):
+    return bool((x.diff() >= 0).all())
+
+@f.samples
+def _(make):
+    yield make.randn(40).sort().values
 """
 
 
@@ -175,3 +190,17 @@ def test_the_number_of_threads_comes_back(make_subject: MakeSubject, failures: R
     with threads(1):
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before
+
+
+def test_no_call_lies_outside_the_domain(make_subject: MakeSubject, failures: RunChecks) -> None:
+    subject = make_subject(ASCENDING, quick=True)
+    outside: list[Tensor] = []
+
+    def overload(x: Tensor) -> Tensor:
+        if not bool((x.diff() >= 0).all()):
+            outside.append(x)
+        return x + 1
+
+    subject.__dict__["overload"] = overload
+    assert failures(subject, check_threads) == ()
+    assert outside == []

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from opwright.checker.cases.case import Family
-from opwright.checker.cases.options import options
+from opwright.checker.cases.options import _literals, options
 
 if TYPE_CHECKING:
     from tests.unit.checker.conftest import MakeSubject
@@ -70,6 +70,26 @@ def test_literals_of_the_reference_and_of_what_it_uses_are_tried_but_no_document
     assert not [mode for mode in found["mode"] if " " in mode]
     assert {0.875, 0.625} <= set(found["scale"])
     assert {-1.0, 10.0, 0.1, 0.0, 1e10} <= set(found["scale"])
+
+
+def test_a_long_table_adds_few_literals_after_those_of_the_source(make_subject: MakeSubject) -> None:
+    subject = make_subject("""
+TABLE = [at * 7 + 100000 for at in range(4096)]
+
+@library.op
+def f(x: Tensor, n: int) -> Tensor:
+    return x * TABLE[n] if n != 12345 else x
+
+@f.samples
+def _(make):
+    yield make.randn(3), 6
+""")
+    (case,) = subject.samples
+    found = [one.of(case).arguments["n"] for one in options(subject.op, case)]
+    assert {12345, 100000} <= set(found)
+    assert len(found) < 60
+    # The source is read once.
+    assert _literals(subject.op.reference) is _literals(subject.op.reference)
 
 
 def test_a_flag_is_inverted(tried: Any) -> None:

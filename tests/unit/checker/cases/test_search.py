@@ -120,6 +120,26 @@ def _(make):
     assert list(of(subject, Family.FAR)) == ["sample 1, y with rows more than 2^31 elements apart"]
 
 
+def test_elements_of_what_is_written_to_never_share_memory(make_subject: MakeSubject) -> None:
+    subject = make_subject("""
+@library.op(mutates=("xs",))
+def added_(xs: Sequence[Tensor], y: Tensor) -> None:
+    for x in xs:
+        x.add_(y)
+
+@added_.samples
+def _(make):
+    yield [make.randn(3, 4)], make.randn(3, 4)
+""")
+    named = {"expanded", "expanded in the last dimension", "with overlapping rows"}
+    tried = {name.removeprefix("sample 1, ") for name in of(subject, Family.STRIDES)}
+    assert {f"y {what}" for what in named} <= tried
+    assert "xs[0] transposed" in tried
+    assert not {f"xs[0] {what}" for what in named} & tried
+    combined = " and ".join(case.name for case in subject.pairs())
+    assert not [what for what in named if f"xs[0] {what}" in combined]
+
+
 def test_each_case_has_a_name_of_its_own(asked: Subject, written: Subject) -> None:
     for subject in (asked, written):
         names = [case.name for case in (*subject.samples, *subject.varied)]

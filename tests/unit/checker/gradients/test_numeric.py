@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from opwright.checker.cases.case import Case, Family
 from opwright.checker.gradients import numeric
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Recorder
@@ -112,3 +113,21 @@ def test_a_backward_that_rejects_float64_where_nobody_claims_it_is_not_a_fault(m
 def test_a_backward_that_rejects_float64_of_a_sample_is_a_fault(make_subject: MakeSubject) -> None:
     (failure,) = checked(make_subject, "x * x", _OnlyFloat32Backward.apply, "[0.5], dtype=torch.float64").failures
     assert (failure.kind, failure.got) == (Kind.RAISES, "ValueError: the backward takes float32")
+
+
+def test_no_point_of_finite_differences_lies_outside_the_domain(make_subject: MakeSubject) -> None:
+    def positive(x: Tensor) -> Tensor:
+        if bool((x < 0).any()):
+            msg = "x must not be negative"
+            raise ValueError(msg)
+        return x * x
+
+    domain = "\n\n@f.domain\ndef _(x):\n    return bool((x >= 0).all())\n"
+    subject = make_subject(OPERATOR.format("x * x", "[0.0, 2.0]") + domain)
+    subject.__dict__["overload"] = positive
+    recorder = Recorder("f", "autograd", "cpu", lambda event: None)
+    case = Case("sample 1 in float64", Family.DTYPE, {"x": torch.tensor([0.0, 2.0], dtype=torch.float64)})
+    numeric.check_numerically(subject, recorder, case, twice=False)
+    found = recorder.cell()
+    assert found.failures == ()
+    assert "finite differences move the arguments out of the domain that op.py states" in found.reason

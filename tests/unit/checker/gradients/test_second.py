@@ -105,6 +105,19 @@ def test_finite_differences_alone_find_it_too(judge: Judge, backward: Any, monke
     assert judge(kernel=cube(right), **CALL).failures == ()
 
 
+def test_no_point_of_finite_differences_lies_outside_the_domain(judge: Judge) -> None:
+    def positive(x: Tensor, y: Tensor) -> Tensor:
+        if bool((x < 0).any()):
+            msg = "x must not be negative"
+            raise ValueError(msg)
+        passed: Tensor = cube(right)(x, y)
+        return passed
+
+    domain = "\n@f.domain\ndef _(x, y):\n    return bool((x >= 0).all())\n"
+    call = {**CALL, "samples": "make.randn(4, 5).relu(), make.randn(4, 5)", "further": domain}
+    assert judge(kernel=positive, **call).failures == ()
+
+
 def test_an_operator_that_refuses_second_derivatives_has_a_note(judge: Judge) -> None:
     passed = judge(kernel=cube(once_differentiable(refusing)), **CALL)
     assert passed.failures == ()
