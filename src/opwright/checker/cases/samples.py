@@ -9,6 +9,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Case, Family
 from opwright.errors import SpecError
@@ -73,6 +75,12 @@ def redrawn(op: Op, make: Make, count: int) -> list[dict[str, Any]]:
     except Exception:
         pass
     return made
+
+
+def constants(case: Case) -> list[Any]:
+    """What calls must have in common to share a graph or a batch: all but the numbers in their tensors."""
+    leaves, structure = pytree.tree_flatten(case.arguments)
+    return [structure, *((leaf.shape, leaf.dtype) if isinstance(leaf, Tensor) else leaf for leaf in leaves)]
 
 
 def elements_in(arguments: dict[str, Any]) -> int:

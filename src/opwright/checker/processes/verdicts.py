@@ -98,8 +98,9 @@ class Verdicts:
         """The fault in the results of a first call."""
         subject, judge = self._subject(message["op"], message["device"])
         case = self._case(subject, message)
-        outline = judge.outline(case)
-        return None if outline.refusal else judge.fault(case, message["results"])
+        fault = None if judge.outline(case).refusal else judge.fault(case, message["results"])
+        judge.forget(case)  # the call of that name in the next process may be another one
+        return fault
 
     def case_named(self, op: str, device: str, inputs: str) -> Case | None:
         """The call whose repro loads `inputs`; None if it is not known."""

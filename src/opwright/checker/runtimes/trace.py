@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.checker.cases.samples import samples
+from opwright.checker.cases.samples import constants, samples
 from opwright.checker.kinds import Kind
 from opwright.checker.models import graphs, repro, source
 from opwright.checker.steps import Steps
@@ -41,7 +41,7 @@ def why_not(subject: Subject) -> str:
 def run(subject: Subject, recorder: Recorder) -> None:
     """Record each sample, and run what was recorded."""
     steps = Steps(subject, recorder)
-    # The author's own calls again: the same sizes, other numbers.
+    # The author's own calls again, with other numbers.
     others = samples(subject.op, subject.device, subject.options.seed + 1)
     cases = subject.samples if subject.options.quick else subject.claimed
     with warnings.catch_warnings(), torch.no_grad():
@@ -51,7 +51,12 @@ def run(subject: Subject, recorder: Recorder) -> None:
                 recorder.note(reason)
             elif not subject.expected(case).refusal:
                 other = others[number - 1] if number <= len(others) else None
-                _check(steps, case, other, number)
+                _check(steps, case, other if _fits(case, other) else None, number)
+
+
+def _fits(case: Case, other: Case | None) -> bool:
+    """Whether the graph of `case` can run `other`: it contains the sizes and the arguments that are not tensors."""
+    return other is not None and constants(other) == constants(case)
 
 
 def _unrecorded(subject: Subject, case: Case) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Case, Family
-from opwright.checker.cases.samples import samples
+from opwright.checker.cases.samples import constants, samples
 from opwright.checker.cases.variation import choice
 from opwright.checker.kinds import Kind
 from opwright.checker.models import repro, source
@@ -54,15 +54,8 @@ def run(subject: Subject, recorder: Recorder) -> None:
         warnings.simplefilter("ignore")
         for calls in zip(*draws, strict=False):
             if not subject.expected(calls[0]).refusal:
-                own = _constants(calls[0])
-                # Calls that have nothing but numbers in different tensors can be mapped together.
-                _check(steps, [call if _constants(call) == own else calls[0] for call in calls])
-
-
-def _constants(case: Case) -> list[Any]:
-    """What the calls of a batch have in common: the shapes and dtypes of tensors, and all other arguments."""
-    leaves, structure = pytree.tree_flatten(case.arguments)
-    return [structure, *((leaf.shape, leaf.dtype) if isinstance(leaf, Tensor) else leaf for leaf in leaves)]
+                own = constants(calls[0])
+                _check(steps, [call if constants(call) == own else calls[0] for call in calls])
 
 
 def _check(steps: Steps, calls: Sequence[Case]) -> None:

@@ -1,17 +1,16 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
-from opwright.checker.cases.case import Family
-from opwright.checker.cases.samples import samples
+from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.samples import constants, samples
 from opwright.errors import SpecError
 
 if TYPE_CHECKING:
-    from opwright.checker.cases.case import Case
     from opwright.checker.subject import Subject
     from tests.unit.checker.conftest import MakeSubject
 
@@ -46,6 +45,15 @@ def test_samples_of_every_seeded_generator_are_reproducible_and_leave_its_state(
     assert not set(excerpt_of(first)) & set(excerpt_of(other))
     assert random.getstate() == before[0]
     assert torch.equal(torch.get_rng_state(), before[1])
+
+
+def test_calls_that_differ_only_in_the_numbers_of_tensors_have_the_same_constants() -> None:
+    def of(x: torch.Tensor, scale: float) -> list[Any]:
+        return constants(Case("sample 1", Family.SAMPLE, {"x": x, "scale": scale}))
+
+    assert of(torch.ones(3), 2.0) == of(torch.zeros(3), 2.0)
+    for x, scale in ((torch.ones(3), 3.0), (torch.ones(4), 2.0), (torch.ones(3).double(), 2.0)):
+        assert of(x, scale) != of(torch.zeros(3), 2.0)
 
 
 def excerpt_of(case: Case) -> list[float]:

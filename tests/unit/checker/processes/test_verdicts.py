@@ -129,6 +129,13 @@ def test_a_process_does_not_judge_the_samples_itself(verdicts: Verdicts) -> None
         verdicts.answer(judged_there("sample 1"))
 
 
+def test_first_calls_of_the_same_name_in_other_processes_are_judged_by_their_own_arguments(verdicts: Verdicts) -> None:
+    for x in (torch.ones(2), torch.zeros(2)):
+        case = Case("sample 1, of first caller 1", Family.SAMPLE, {"x": x})
+        message = {"op": "doubled", "device": "cpu", **case_message(case)}
+        assert verdicts.judge_first_call({**message, "results": [2 * x]}) is None
+
+
 def test_autograd_compares_gradients_itself_and_a_wrong_result_fails_it_too(verdicts: Verdicts) -> None:
     assert verdicts.verdict(cell("autograd")).status == "passed"
     ask(verdicts, "fault", samples(verdicts)[1], results=[torch.zeros(5)])
