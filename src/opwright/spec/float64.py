@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,12 +12,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from opwright.spec import derive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import contextlib
 
 
-@contextlib.contextmanager
-def in_float64(arguments: Any) -> Iterator[None]:
-    """Compute in float64 what a reference would compute in the precision of its own arguments, or in a finer one.
+def in_float64(arguments: Any) -> contextlib.AbstractContextManager[object]:
+    """A context in which a reference computes in float64 what it would compute in the precision of its arguments.
 
     A reference often asks for float32 whatever its arguments are: `x.float()`, `torch.arange(n).float()`, a constant in
     a global. With arguments in float64, these steps would lose what the oracle is for. A conversion to a dtype that is
@@ -28,13 +26,7 @@ def in_float64(arguments: Any) -> Iterator[None]:
         arguments: the arguments of the call in their own dtypes, in any nesting of lists, tuples and dicts.
     """
     found = [torch.finfo(tensor.dtype).eps for tensor in derive.tensors(arguments) if derive.has_gradient(tensor)]
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        with _InFloat64(min(found, default=torch.finfo(torch.float32).eps)):
-            yield
-    finally:
-        torch.set_default_dtype(before)
+    return _InFloat64(min(found, default=torch.finfo(torch.float32).eps))
 
 
 class _InFloat64(TorchDispatchMode):
@@ -55,13 +47,22 @@ class _InFloat64(TorchDispatchMode):
             kwargs["dtype"] = self._replaced(kwargs["dtype"])
         if not (func.is_view or func._schema.is_mutable):  # noqa: SLF001  it has no public name
             args, kwargs = pytree.tree_map_only(Tensor, self._widened, (args, kwargs))
-        return func(*args, **kwargs)
+        made = func(*args, **kwargs)
+        if _takes_dtype(func) and kwargs.get("dtype") is None and any(map(self._is_coarse, derive.tensors(made))):
+            made = func(*args, **{**kwargs, "dtype": torch.float64})  # it takes the default dtype
+        return made
+
+    def _is_coarse(self, tensor: Tensor) -> bool:
+        return self._replaced(tensor.dtype) != tensor.dtype
 
     def _widened(self, tensor: Tensor) -> Tensor:
-        dtype = self._replaced(tensor.dtype)
-        return tensor if dtype == tensor.dtype else tensor.to(dtype)
+        return tensor.to(self._replaced(tensor.dtype))
 
     def _replaced(self, dtype: torch.dtype) -> torch.dtype:
         if not (dtype.is_floating_point or dtype.is_complex) or torch.finfo(dtype).eps > self._coarsest:
             return dtype
         return torch.complex128 if dtype.is_complex else torch.float64
+
+
+def _takes_dtype(func: Any) -> bool:
+    return any(argument.name == "dtype" for argument in func._schema.arguments)  # noqa: SLF001  it has no public name

@@ -96,10 +96,17 @@ def test_a_conversion_to_less_than_the_arguments_rounds_on_purpose() -> None:
     assert expected(layer_norm, half[None]).precise[0].dtype == torch.float64
 
 
-def test_the_default_dtype_is_restored() -> None:
+def test_new_tensors_are_in_float64_too() -> None:
     with in_float64(torch.ones(1)):
-        assert torch.zeros(1).dtype == torch.float64
-    assert torch.zeros(1).dtype == torch.float32
-    with pytest.raises(RuntimeError, match="shape"), in_float64(torch.ones(1)):
-        torch.zeros(2).view(3)
+        made = [
+            torch.zeros(1),
+            torch.arange(0.0, 1.0, 0.1),
+            torch.linspace(0, 1, 4),
+            torch.eye(2),
+            torch.full((1,), 0.1),
+        ]
+        assert {tensor.dtype for tensor in made} == {torch.float64}
+        assert torch.zeros(1, dtype=torch.float16).dtype == torch.float16
+        assert torch.arange(3).dtype == torch.int64
+        assert torch.get_default_dtype() == torch.float32  # other threads have the same one
     assert torch.zeros(1).dtype == torch.float32

@@ -20,8 +20,8 @@ def scale_of(model: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
 def test_the_scale_of_an_element_is_its_magnitude_where_nothing_cancels() -> None:
     scale = scale_of(lambda x: 2 * x, torch.tensor([1e3, -1.0, 1e-3]))
     assert scale.dtype == torch.float32
-    # Each is multiplied and rounded once, beside the rounding of the input.
-    assert (scale / torch.tensor([2e3, 2.0, 2e-3])).tolist() == pytest.approx([1, 2, 2], rel=0.2)
+    # The input and the product are each moved by up to √3 units.
+    assert all(1 <= ratio < 4 for ratio in (scale / torch.tensor([2e3, 2.0, 2e-3])).tolist())
 
 
 def test_where_terms_cancel_the_scale_is_theirs() -> None:
