@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from opwright.checker.cases.code import call_code
+from opwright.checker.cases.cost import Costs
 from opwright.checker.cases.large import large_case
 from opwright.checker.cases.samples import samples
 from opwright.checker.cases.search import pairs, varied
@@ -51,6 +52,7 @@ class Subject:
         self.work = work
         self.state_before_loading: dict[str, Any] = {}
         self._judge = judge or LocalJudge(op)
+        self._costs = Costs(op)
 
     @functools.cached_property
     def overload(self) -> Any:
@@ -85,7 +87,17 @@ class Subject:
 
     @property
     def excluded(self) -> str:
-        """A note on the variations that lie outside the domain and are not called; empty if there are none."""
+        """A note on the variations not called: too expensive, or outside the domain; empty if there are none."""
+        return "; ".join(filter(None, (self._too_expensive, self._outside)))
+
+    @property
+    def _too_expensive(self) -> str:
+        left_out = self._costs.left_out
+        several = "calls were" if left_out > 1 else "call was"
+        return f"{left_out} {several} left out: the reference takes too much time or memory" if left_out else ""
+
+    @property
+    def _outside(self) -> str:
         reasons = self._searched[1] if self.op.has_domain else []
         if not reasons:
             return ""
@@ -97,7 +109,7 @@ class Subject:
     @functools.cached_property
     def _searched(self) -> tuple[list[Case], list[str]]:
         """The variations inside the domain, and why the others are outside."""
-        cases = varied(self.op, self.samples, self.device, self.options)
+        cases = varied(self.op, self.samples, self.device, self.options, self._costs)
         if not self.op.has_domain:
             return cases, []
         reasons = {case.name: self.op.why_outside(case.fresh()) for case in cases}
@@ -105,7 +117,7 @@ class Subject:
 
     def pairs(self) -> Iterator[Case]:
         """Two variations at once, which must be correct or rejected; without those outside the domain."""
-        for case in pairs(self.op, self.samples, self.varied, self.options):
+        for case in pairs(self.op, self.samples, self.varied, self.options, self._costs):
             if not self.is_outside(case):
                 yield case
 

@@ -54,6 +54,7 @@ def check_process_state(subject: Subject, recorder: Recorder) -> None:
         changes.pop(what, None)
     _report(recorder, "loading the library", changes, f"import opwright\nopwright.open({str(subject.library.root)!r})")
     restore(before)
+    recorder.begin("search for variations of the samples")  # it runs the reference, which may take time
     bad = [case for case in subject.varied if case.family in (Family.BAD_RANK, Family.BAD_DTYPE)][:_BAD_CALLS]
     for case in (*subject.samples, *bad):
         code = subject.code(case)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import logging
 import math
 import signal
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -16,43 +19,69 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     from opwright.spec import Op
 
 _MOST_ELEMENTS = 2**24
+# Processor time, which other load does not change: of one trial, and of all trials of a search.
 _SECONDS = 2.0
+_ALL_SECONDS = 40.0
 # Numbers up to this cannot make a call expensive.
 _HARMLESS = 64
 # Neither can tensors with the first number of elements. With more than the second number, a call is made only if its
 # reference can be run without numbers.
 _FEW_ELEMENTS = 2**11
 _MANY_ELEMENTS = 2**18
+# A reference that leaves PyTorch cannot be seen. Integers up to this make no array that is too large.
+_MOST_UNSEEN = 2**20
+# PyTorch's operators whose results are as large as the numbers in a tensor say.
+_SIZED_BY_NUMBERS: dict[Any, Callable[[Tensor], Tensor]] = {
+    torch.ops.aten.repeat_interleave.Tensor: Tensor.sum,
+    torch.ops.aten.bincount.default: Tensor.amax,
+}
+# How PyTorch says that an operator cannot be run without numbers.
+_UNSUPPORTED = ("UnsupportedOperatorException", "UnsupportedFakeTensorException", "DynamicOutputShapeException")
 
 
-class _TooExpensive(BaseException):
-    """Raised within a reference; not an Exception, which it might catch."""
+class TooExpensiveError(BaseException):
+    """Raised within the author's code; not an Exception, which it might catch."""
 
 
 class _SizeLimit(TorchDispatchMode):
-    """Raises at the first tensor of more elements."""
+    """Raises at the first tensor of more elements.
+
+    Attributes:
+        has_unknown_size: whether the size of a tensor depends on values.
+    """
 
     def __init__(self, most_elements: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._most = most_elements
+        self.has_unknown_size = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         for tensor in pytree.tree_leaves(made):
-            # A size that depends on values is unknown, and counts as 1.
-            if isinstance(tensor, Tensor) and math.prod(n for n in tensor.shape if isinstance(n, int)) > self._most:
-                raise _TooExpensive
+            if isinstance(tensor, Tensor):
+                # A size that depends on values counts as 1.
+                known = [size for size in tensor.shape if isinstance(size, int)]
+                self.has_unknown_size |= len(known) < tensor.dim()
+                if math.prod(known) > self._most:
+                    raise TooExpensiveError
         return made
 
 
-class _SizeLimitAhead(TorchDispatchMode):
-    """Raises before a large tensor is made: each operator is run without numbers first."""
+class SizeLimitAhead(TorchDispatchMode):
+    """Raises before a tensor of more elements is made: each operator is run without numbers first.
+
+    Args:
+        most_elements: the most elements of a tensor.
+
+    Raises:
+        TooExpensiveError: a tensor would have more.
+    """
 
     def __init__(self, most_elements: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -61,6 +90,9 @@ class _SizeLimitAhead(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        elements = _SIZED_BY_NUMBERS.get(func)
+        if elements is not None and args[0].numel() and float(elements(args[0].double())) > self._most:
+            raise TooExpensiveError
         # An operator that cannot be run without numbers, as `item` cannot, makes no large tensor.
         with contextlib.suppress(Exception), _SizeLimit(self._most), self._without_numbers as mode:
             fake_args, fake_kwargs = pytree.tree_map_only(Tensor, mode.from_tensor, (args, kwargs))
@@ -68,37 +100,99 @@ class _SizeLimitAhead(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
-def is_affordable(op: Op, arguments: dict[str, Any], most_elements: int = _MOST_ELEMENTS) -> bool:
-    """Whether the reference makes no tensor of more than `most_elements` and ends soon; False if that is unknown."""
-    leaves = pytree.tree_leaves(arguments)
-    has_large_number = any(map(_is_large, leaves))
-    elements = sum(leaf.numel() for leaf in leaves if isinstance(leaf, Tensor))
-    if not has_large_number and elements <= _FEW_ELEMENTS:
-        return True
+class Costs:
+    """What calls of an operator cost.
+
+    A call is run without numbers once for all calls with the same shapes, dtypes and options.
+
+    Args:
+        op: the operator.
+
+    Attributes:
+        left_out: the number of calls that were not affordable.
+    """
+
+    def __init__(self, op: Op) -> None:
+        self._op = op
+        self._known: dict[Any, _Cost] = {}
+        self._seconds = 0.0
+        self.left_out = 0
+
+    def is_affordable(self, arguments: dict[str, Any], most_elements: int = _MOST_ELEMENTS) -> bool:
+        """Whether the reference makes no tensor of more than `most_elements` and ends soon; False if unknown."""
+        started = time.process_time()
+        found = self._is_affordable(arguments, most_elements)
+        self._seconds += time.process_time() - started
+        self.left_out += not found
+        return found
+
+    def _is_affordable(self, arguments: dict[str, Any], most_elements: int) -> bool:
+        leaves = pytree.tree_leaves(arguments)
+        numbers = [number for leaf in leaves for number in _numbers(leaf)]
+        has_large_number = any(not abs(number) <= _HARMLESS for number in numbers)
+        elements = sum(leaf.numel() for leaf in leaves if isinstance(leaf, Tensor))
+        if not has_large_number and elements <= _FEW_ELEMENTS:
+            return True
+        cost = self._without_numbers(arguments, most_elements)
+        if cost is _Cost.UNSEEN and any(isinstance(number, int) and abs(number) > _MOST_UNSEEN for number in numbers):
+            return False
+        if cost is _Cost.BY_NUMBERS and elements > _MANY_ELEMENTS:
+            return False
+        if cost in (_Cost.LOW, _Cost.HIGH) or not has_large_number:
+            return cost is not _Cost.HIGH
+        return self._has_time() and _is_affordable_with_numbers(self._op, arguments, most_elements)
+
+    def _without_numbers(self, arguments: dict[str, Any], most_elements: int) -> _Cost:
+        leaves, structure = pytree.tree_flatten(arguments)
+        outline = str(structure), most_elements, *map(_outline, leaves)
+        if outline in self._known:
+            return self._known[outline]
+        if not self._has_time():
+            return _Cost.HIGH
+        cost = _cost_without_numbers(self._op, arguments, most_elements)
+        if cost is _Cost.REJECTED:  # other numbers or another layout in memory may be accepted
+            return _Cost.LOW
+        return self._known.setdefault(outline, cost)
+
+    def _has_time(self) -> bool:
+        return self._seconds < _ALL_SECONDS
+
+
+class _Cost(enum.Enum):
+    """What a run without numbers shows."""
+
+    LOW = enum.auto()
+    HIGH = enum.auto()
+    REJECTED = enum.auto()  # by the reference
+    BY_NUMBERS = enum.auto()  # a branch depends on numbers
+    UNKNOWN_SIZE = enum.auto()  # only the size of a tensor depends on numbers
+    UNSEEN = enum.auto()  # the reference computes outside PyTorch
+
+
+def _cost_without_numbers(op: Op, arguments: dict[str, Any], most_elements: int) -> _Cost:
     mode = FakeTensorMode(static_shapes=True, shape_env=ShapeEnv())
     fake = pytree.tree_map_only(Tensor, mode.from_tensor, arguments)
+    limit = _SizeLimit(most_elements)
     try:
-        _run_reference(op, fake, _SizeLimit(most_elements), mode)
-    except _TooExpensive:
-        return False
+        _run_reference(op, fake, limit, mode)
+    except TooExpensiveError:
+        return _Cost.HIGH
     except Exception as error:
-        if not _depends_on_numbers(error):
-            return True  # other errors reject the call, which costs nothing
-        if elements > _MANY_ELEMENTS:
-            return False
-        return not has_large_number or _is_affordable_with_numbers(op, arguments, most_elements)
-    return True
+        if ".numpy() is not supported" in str(error):
+            return _Cost.UNSEEN
+        return _Cost.BY_NUMBERS if _depends_on_numbers(error) else _Cost.REJECTED
+    return _Cost.UNKNOWN_SIZE if limit.has_unknown_size else _Cost.LOW
 
 
 def _is_affordable_with_numbers(op: Op, arguments: dict[str, Any], most_elements: int) -> bool:
-    """The same, where the reference has branches that depend on numbers."""
+    """Whether a run with numbers is affordable, which ends before it makes a large tensor."""
     given = pytree.tree_map_only(Tensor, Tensor.clone, arguments)
     try:
-        _run_reference(op, given, _SizeLimitAhead(most_elements))
-    except _TooExpensive:
+        _run_reference(op, given, SizeLimitAhead(most_elements))
+    except TooExpensiveError:
         return False
     except Exception:
-        return True
+        return True  # an error rejects the call, which costs nothing
     return True
 
 
@@ -111,12 +205,24 @@ def _run_reference(op: Op, arguments: dict[str, Any], *modes: TorchDispatchMode)
 
 
 def _depends_on_numbers(error: Exception) -> bool:
-    """Whether a run without numbers failed at a branch or a size that depends on them."""
-    return "data-dependent" in str(error).lower() or "DataDependent" in type(error).__name__
+    """Whether a run without numbers failed because of what it lacks: at a branch, a size, or an unknown operator."""
+    name, text = type(error).__name__, str(error).lower()
+    return "data-dependent" in text or "DataDependent" in name or "fake impl" in text or name in _UNSUPPORTED
 
 
-def _is_large(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not abs(value) <= _HARMLESS
+def _numbers(leaf: Any) -> list[int | float]:
+    """The numbers in an argument that may be sizes: itself, or the largest of a tensor of integers."""
+    if isinstance(leaf, (int, float)):
+        return [leaf]
+    if not isinstance(leaf, Tensor) or leaf.is_meta or not leaf.numel():
+        return []
+    if leaf.is_floating_point() or leaf.is_complex() or leaf.dtype == torch.bool:
+        return []
+    return [int(leaf.to(torch.int64).max())]
+
+
+def _outline(leaf: Any) -> Any:
+    return (leaf.shape, leaf.dtype, leaf.device) if isinstance(leaf, Tensor) else repr(leaf)
 
 
 @contextlib.contextmanager
@@ -132,19 +238,19 @@ def _suppress_log() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _time_limit() -> Iterator[None]:
-    """Raise if the block takes too long. Works only in the main thread, which alone receives signals."""
+    """Raise if the block takes too much processor time. Works only in the main thread, which alone receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  the arguments of a signal handler
-        raise _TooExpensive
+        raise TooExpensiveError
 
-    before = signal.signal(signal.SIGALRM, stop)
-    timer = signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+    before = signal.signal(signal.SIGVTALRM, stop)
+    timer = signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, *timer)

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.cost import SizeLimitAhead, TooExpensiveError
 from opwright.errors import SpecError
 from opwright.spec import Make, derive
 
@@ -66,14 +67,20 @@ def by_size(given: list[Case]) -> list[int]:
     return sorted(range(len(given)), key=lambda at: elements_in(given[at].arguments))
 
 
-def redrawn(op: Op, make: Make, count: int) -> list[dict[str, Any]]:
-    """The arguments of the first `count` samples, made with another `make`; fewer if they do not support it."""
+def redrawn(op: Op, make: Make, count: int, most_elements: int | None = None) -> list[dict[str, Any]]:
+    """The arguments of the first `count` samples, made with another `make`; fewer if they do not support it.
+
+    Args:
+        op: the operator.
+        make: makes the tensors.
+        count: the number of samples.
+        most_elements: the most elements of any tensor that the samples make, with or without `make`; None for no limit.
+    """
     made = []
-    try:
+    limit = contextlib.nullcontext() if most_elements is None else SizeLimitAhead(most_elements)
+    with contextlib.suppress(Exception, TooExpensiveError), limit:
         for sample in itertools.islice(op.draw(make), count):
             made.append(op.bind(sample))  # noqa: PERF401  those before an exception are kept
-    except Exception:
-        pass
     return made
 
 

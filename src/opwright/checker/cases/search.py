@@ -10,7 +10,6 @@ from torch import Tensor
 
 from opwright.checker.cases.case import Case, Family, size_family
 from opwright.checker.cases.combined import combined
-from opwright.checker.cases.cost import is_affordable
 from opwright.checker.cases.layouts import far_apart, layouts
 from opwright.checker.cases.options import options as other_options
 from opwright.checker.cases.resized import resized
@@ -25,6 +24,7 @@ from opwright.spec import Make, derive
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from opwright.checker.cases.cost import Costs
     from opwright.checker.cases.sizes import SizeSlot
     from opwright.checker.job import Options
     from opwright.spec import Op
@@ -44,6 +44,8 @@ _QUICK_SIZES = (0, 1, 2, 8, 9, 17, 64, 256)
 _SPLIT_ELEMENTS = 2**17
 _SPLIT_ROWS = 70001
 _MOST_ELEMENTS = 2**21
+# The most elements of what the samples make on the way to their arguments, such as a mask, when their sizes vary.
+_MOST_DRAWN = 2**25
 # Only the smallest samples vary in layouts, sizes and numbers: photographs would take minutes.
 _VARIED_SAMPLES = 2
 _MOST_SIZES_VARIED = 6
@@ -59,7 +61,7 @@ _MOST_COMBINED_ELEMENTS = 2**20
 _QUICK_OF_A_FAMILY = 40
 
 
-def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Case]:
+def varied(op: Op, given: list[Case], device: str, options: Options, costs: Costs) -> list[Case]:
     """Variations of the samples `given`, one at a time."""
     smallest = by_size(given)
     chosen = sorted(smallest[: 1 if options.quick else _VARIED_SAMPLES])
@@ -76,10 +78,10 @@ def varied(op: Op, given: list[Case], device: str, options: Options) -> list[Cas
     by_name: dict[str, Case] = {}
     for case in cases:
         by_name.setdefault(case.name, case)
-    return [case for case in by_name.values() if is_affordable(op, case.arguments)]
+    return [case for case in by_name.values() if costs.is_affordable(case.arguments)]
 
 
-def pairs(op: Op, given: list[Case], varied: list[Case], options: Options) -> Iterator[Case]:
+def pairs(op: Op, given: list[Case], varied: list[Case], options: Options, costs: Costs) -> Iterator[Case]:
     """Several variations at once, chosen at random: of the samples `given`, or of their other sizes and dtypes."""
     choose = choice(options.seed)
     smallest = by_size(given)
@@ -106,11 +108,11 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options) -> It
                 case = choose.choice(there[at]).of(case)
         except Exception:
             continue
-        if case is not base and case.name not in seen and is_affordable(op, case.arguments):
+        if case is not base and case.name not in seen and costs.is_affordable(case.arguments):
             seen.add(case.name)
             yield Case(case.name, Family.PAIR, case.arguments)
     for case in combined(op, chosen, _QUICK_COMBINED if options.quick else _COMBINED, options.seed):
-        if is_affordable(op, case.arguments, _MOST_COMBINED_ELEMENTS):
+        if costs.is_affordable(case.arguments, _MOST_COMBINED_ELEMENTS):
             yield case
 
 
@@ -181,7 +183,8 @@ def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: O
         resized: dict[str, dict[int, int]] = {}
         for slot, size in sizes.items():
             resized.setdefault(slot.key, {})[slot.number] = size
-        made = redrawn(op, Make(seed=options.seed, device=device, most_elements=most, **resized), len(needed))  # type: ignore[arg-type]
+        make = Make(seed=options.seed, device=device, most_elements=most, **resized)  # type: ignore[arg-type]
+        made = redrawn(op, make, len(needed), _MOST_DRAWN)
         what = " and ".join(f"{slot.name} as {size}" for slot, size in sizes.items())
         for at in chosen:
             if at >= len(made) or _shapes_of(made[at]) == _shapes_of(given[at].arguments):

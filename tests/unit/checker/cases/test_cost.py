@@ -9,13 +9,19 @@ import pytest
 import torch
 
 from opwright.checker.cases import cost
-from opwright.checker.cases.cost import is_affordable
+from opwright.checker.cases.cost import Costs
+from opwright.checker.cases.samples import redrawn
+from opwright.spec import Make
 
 if TYPE_CHECKING:
     from opwright.spec import Op
     from tests.unit.conftest import Describe
 
 OPERATOR = "@library.op\ndef f(x: Tensor, n: float) -> Tensor:\n    {}\n".replace("float", "int")
+
+
+def is_affordable(op: Op, arguments: dict[str, Any]) -> bool:
+    return Costs(op).is_affordable(arguments)
 
 
 @pytest.fixture
@@ -111,16 +117,16 @@ def test_the_time_limit_leaves_signal_handlers_and_timers_as_they_were(
     def own(number: int, frame: object) -> None:
         raise AssertionError
 
-    before = signal.signal(signal.SIGALRM, own)
-    timer = signal.setitimer(signal.ITIMER_REAL, 1000)
+    before = signal.signal(signal.SIGVTALRM, own)
+    timer = signal.setitimer(signal.ITIMER_VIRTUAL, 1000)
     try:
         for body in ("return x * n", "raise ValueError('n')", "return torch.zeros(n)", forever()):
             is_affordable(op(body), call(2**62))
-            assert signal.getsignal(signal.SIGALRM) is own
-            assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 1000
+            assert signal.getsignal(signal.SIGVTALRM) is own
+            assert 0 < signal.getitimer(signal.ITIMER_VIRTUAL)[0] < 1001  # the system rounds it up
     finally:
-        signal.setitimer(signal.ITIMER_REAL, *timer)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, *timer)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def test_another_thread_sets_no_time_limit(op: Any) -> None:
@@ -130,3 +136,67 @@ def test_another_thread_sets_no_time_limit(op: Any) -> None:
     thread.start()
     thread.join()
     assert found == [False]
+
+
+def test_calls_with_the_same_shapes_and_options_are_tried_once(op: Any) -> None:
+    described = op("tried.append(x)\n    return x * n\n\ntried = []")
+    costs = Costs(described)
+    tried = described.reference.__globals__["tried"]
+    for _ in range(5):
+        assert costs.is_affordable({"x": torch.randn(5000), "n": 3})
+    assert len(tried) == 1
+    assert costs.is_affordable({"x": torch.randn(5000), "n": 4})
+    assert costs.is_affordable({"x": torch.randn(5001), "n": 4})
+    assert costs.is_affordable({"x": torch.randn(5001).double(), "n": 4})
+    assert len(tried) == 4
+
+
+def test_what_is_left_out_is_counted_and_trials_take_limited_time(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = Costs(op("return torch.zeros(n)"))
+    assert not costs.is_affordable(call(2**31))
+    assert not costs.is_affordable(call(2**31))
+    assert costs.is_affordable(call(65))
+    assert costs.left_out == 2
+    monkeypatch.setattr(cost, "_ALL_SECONDS", 0.0)
+    assert costs.is_affordable(call(65))  # known already
+    assert not costs.is_affordable(call(66))
+    assert costs.left_out == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["return x + np.zeros(n, dtype=np.int8).sum()", "return x + float(np.histogram(x.numpy(), bins=n)[0][0])"],
+)
+def test_a_reference_in_numpy_gets_no_integer_that_may_be_a_size(op: Any, body: str) -> None:
+    described = op(f"import numpy as np\n    x = torch.from_numpy(x.numpy())\n    {body}")
+    assert is_affordable(described, call(1000))
+    assert not is_affordable(described, call(2**40))
+
+
+@pytest.mark.parametrize(
+    "body", ["return x.repeat_interleave(counts)", "return torch.bincount(counts)", "return torch.zeros(counts.max())"]
+)
+def test_numbers_in_a_tensor_of_integers_may_be_sizes(describe: Describe, body: str) -> None:
+    described = describe(f"@library.op\ndef f(x: Tensor, counts: Tensor) -> Tensor:\n    {body}\n").ops["f"]
+    x = torch.randn(3)
+    assert is_affordable(described, {"x": x, "counts": torch.tensor([1, 2, 300])})
+    assert not is_affordable(described, {"x": x, "counts": torch.full((3,), 2**31 - 1, dtype=torch.int32)})
+    assert is_affordable(described, {"x": x, "counts": torch.empty(0, dtype=torch.int32)})
+
+
+def test_samples_drawn_with_other_sizes_make_no_large_tensor(describe: Describe) -> None:
+    described = describe("""
+@library.op
+def f(x: Tensor, mask: Tensor) -> Tensor:
+    return x @ mask
+
+@f.samples
+def _(make):
+    n = make.size(6)
+    yield make.randn(n), torch.eye(n)
+    yield make.randn(n), torch.ones(n, n, dtype=torch.float64).float()
+""").ops["f"]
+    assert len(redrawn(described, Make(sizes={0: 70}), 2, 2**20)) == 2
+    assert redrawn(described, Make(sizes={0: 70001}), 2, 2**20) == []
+    (first, _), (again, _) = (redrawn(described, Make(), 2, most) for most in (None, 2**20))
+    assert torch.equal(first["x"], again["x"])
