@@ -107,7 +107,7 @@ def differs(
 
 def _is_rounded_shape(goal: Goal) -> bool:
     """Whether the shape of a result depends on rounding, as that of `x[x > x.mean()]` does."""
-    if goal.nearby is None:
+    if goal.nearby is None or goal.own.is_meta:
         return False
     eps = torch.finfo(goal.own.dtype).eps if _is_numeric(goal.own) else goal.nearby.eps
     return any(draw.shape != goal.own.shape for draw in goal.nearby.leaf(goal.at, eps))

@@ -67,7 +67,7 @@ class Expected:
                 continue
             goal, mine = derive.widened(precise), derive.widened(own)
             lost = (mine - goal).abs() > _INACCURATE * goal.abs() + torch.finfo(own.dtype).tiny
-            overflows = ~mine.isfinite() & goal.to(own.dtype).isfinite()
+            overflows = ~mine.isfinite() & derive.widened(goal.to(own.dtype)).isfinite()
             if bool(overflows.any()) or float(lost.double().mean()) > _INACCURATE:
                 return False
         return True

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # What a reference or an oracle may take, in seconds of processor time.
 LIMIT_S = 100.0
+# 0 would mean never.
+_AT_ONCE = 1e-6
 
 
 class TimeLimitError(BaseException):
@@ -24,10 +26,10 @@ def time_limit(seconds: float) -> Iterator[None]:
     """Raise `TimeLimitError` in the block once it has used that much processor time.
 
     Time that other processes take does not count. In a thread other than the main one, which alone receives signals,
-    there is no limit. Within a block that has a limit, the limit of that block stays.
+    there is no limit. Within a block whose own limit comes first, that limit stays.
     """
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getitimer(signal.ITIMER_VIRTUAL)[0] > 0:
+    outer_s, interval_s = signal.getitimer(signal.ITIMER_VIRTUAL)
+    if threading.current_thread() is not threading.main_thread() or 0 < outer_s <= seconds:
         yield
         return
 
@@ -39,5 +41,7 @@ def time_limit(seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        left_s, _ = signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+        if outer_s:
+            signal.setitimer(signal.ITIMER_VIRTUAL, max(outer_s - (seconds - left_s), _AT_ONCE), interval_s)

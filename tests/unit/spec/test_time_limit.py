@@ -39,9 +39,20 @@ def test_the_limit_ends_with_the_block_and_leaves_the_handler_as_it_was() -> Non
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
 
 
-def test_a_block_within_another_has_its_limit() -> None:
-    with pytest.raises(TimeLimitError), time_limit(0.05), time_limit(100):
+@pytest.mark.parametrize("limits", [(0.05, 100), (100, 0.05)])
+def test_of_two_blocks_the_shorter_limit_counts(limits: tuple[float, float]) -> None:
+    with pytest.raises(TimeLimitError), time_limit(limits[0]), time_limit(limits[1]):
         work(10)
+
+
+def test_the_outer_limit_goes_on_after_an_inner_one() -> None:
+    def twice() -> None:
+        with time_limit(0.2):
+            work(0.05)
+        work(10)
+
+    with pytest.raises(TimeLimitError), time_limit(0.3):
+        twice()
 
 
 def test_there_is_no_limit_in_another_thread() -> None:

@@ -6,8 +6,6 @@ import contextlib
 import enum
 import logging
 import math
-import signal
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +16,10 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from opwright.spec.time_limit import TimeLimitError, time_limit
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import FrameType
 
     from opwright.spec import Op
 
@@ -175,7 +174,7 @@ def _cost_without_numbers(op: Op, arguments: dict[str, Any], most_elements: int)
     limit = _SizeLimit(most_elements)
     try:
         _run_reference(op, fake, limit, mode)
-    except TooExpensiveError:
+    except (TooExpensiveError, TimeLimitError):
         return _Cost.HIGH
     except Exception as error:
         if ".numpy() is not supported" in str(error):
@@ -189,7 +188,7 @@ def _is_affordable_with_numbers(op: Op, arguments: dict[str, Any], most_elements
     given = pytree.tree_map_only(Tensor, Tensor.clone, arguments)
     try:
         _run_reference(op, given, SizeLimitAhead(most_elements))
-    except TooExpensiveError:
+    except (TooExpensiveError, TimeLimitError):
         return False
     except Exception:
         return True  # an error rejects the call, which costs nothing
@@ -198,7 +197,7 @@ def _is_affordable_with_numbers(op: Op, arguments: dict[str, Any], most_elements
 
 def _run_reference(op: Op, arguments: dict[str, Any], *modes: TorchDispatchMode) -> None:
     positional, keywords = op.spread(arguments)
-    with _time_limit(), _suppress_log(), contextlib.ExitStack() as stack:
+    with time_limit(_SECONDS), _suppress_log(), contextlib.ExitStack() as stack:
         for mode in modes:
             stack.enter_context(mode)
         op.reference(*positional, **keywords)
@@ -234,23 +233,3 @@ def _suppress_log() -> Iterator[None]:
         yield
     finally:
         log.disabled = before
-
-
-@contextlib.contextmanager
-def _time_limit() -> Iterator[None]:
-    """Raise if the block takes too much processor time. Works only in the main thread, which alone receives signals."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  the arguments of a signal handler
-        raise TooExpensiveError
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    timer = signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
-        signal.setitimer(signal.ITIMER_VIRTUAL, *timer)
