@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -192,8 +193,12 @@ def _can_judge(case: Case, wanted: Outline) -> bool:
         return False
     if wanted.refusal or case.family not in _OF_THE_MAGNITUDE:
         return True
-    # A reference that overflows even in float64 says nothing about a kernel that does not.
-    return wanted.is_accurate and (wanted.is_finite or not are_finite(case.arguments))
+    if not wanted.is_accurate:
+        return False
+    # A reference that overflows even in float64 says nothing about a kernel that does not. But what is infinite at an
+    # option of zero, or at an integer, is meant.
+    option = case.arguments.get(case.argument) if case.family is Family.OPTION else math.nan
+    return wanted.is_finite or not are_finite(case.arguments) or not (isinstance(option, float) and option != 0)
 
 
 def _written(subject: Subject, case: Case, arguments: dict[str, Any], code: str) -> Failure | None:

@@ -235,6 +235,15 @@ def test_where_the_reference_overflows_even_in_float64_no_kernel_is_judged(subje
     assert cell(one, [special]).failures
 
 
+def test_what_is_infinite_at_an_option_of_zero_is_meant(subject: Any) -> None:
+    one = subject(
+        "return x / t", "if t == 0: return x * 0\n    return x / t", "make.rand(3, 40) + 1, 2.0", ", t: float"
+    )
+    (failure,) = cell(one).failures
+    assert failure.kind is Kind.OPTION
+    assert "t=0.0" in failure.case
+
+
 def test_a_stable_kernel_may_differ_from_a_reference_that_overflows_at_an_option(subject: Any) -> None:
     one = subject(
         "return (x / t).exp().sum(-1).log() * t",
