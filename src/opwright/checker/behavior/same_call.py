@@ -48,7 +48,7 @@ def same_numbers(result: Any, earlier: Any) -> bool:
     return bool(((result == earlier) | (result.isnan() & earlier.isnan())).all())
 
 
-def shifted(arguments: dict[str, Any], by: int) -> dict[str, Any]:
+def _shifted(arguments: dict[str, Any], by: int) -> dict[str, Any]:
     """The same call with its floating-point numbers rotated."""
 
     def shift(tensor: Tensor) -> Tensor:
@@ -60,7 +60,7 @@ def shifted(arguments: dict[str, Any], by: int) -> dict[str, Any]:
 
 def shifted_case(subject: Subject, case: Case, by: int) -> Case:
     """`case` with its floating-point numbers rotated, or with its own numbers if the others lie outside the domain."""
-    other = Case(f"{case.name}, rotated by {by}", case.family, shifted(case.fresh(), by))
+    other = Case(f"{case.name}, rotated by {by}", case.family, _shifted(case.fresh(), by))
     return Case(other.name, case.family, case.fresh()) if subject.is_outside(other) else other
 
 

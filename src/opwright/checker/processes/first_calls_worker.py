@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import faulthandler
 import sys
 import threading
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.checker.behavior.same_call import shifted
+from opwright.checker.behavior.same_call import shifted_case
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.job import Job
 from opwright.checker.processes.math_library import initialize_math_library
@@ -61,7 +60,9 @@ def main() -> None:
 def _call_first(subject: Subject, line: Line, limit_s: float) -> None:
     """Call the operator from several threads at once, each with other numbers, in at most `limit_s` seconds."""
     sample = subject.samples[0]
-    cases = [_moved(subject, sample, at) for at in range(_CALLERS)]
+    moved = [shifted_case(subject, sample, at).arguments for at in range(_CALLERS)]
+    given = [pytree.tree_map_only(Tensor, Tensor.clone, one) for one in moved]
+    cases = [Case(f"{sample.name}, of first caller {at}", Family.SAMPLE, one) for at, one in enumerate(given)]
     where: dict[str, Any] = {"op": subject.op.name, "device": subject.device, "repro": subject.code(sample)}
     line.tell({"event": "step", "step": f"{sample.name}: first calls, from {_CALLERS} threads at once", **where})
     results: list[list[Any]] = [[]] * _CALLERS
@@ -89,13 +90,6 @@ def _call_first(subject: Subject, line: Line, limit_s: float) -> None:
             line.tell({"event": "raised", **where, "name": case.name, "error": errors[at]})
         elif not errors[at]:  # an error that the call also raises alone is judged where calls are made one by one
             line.tell({"event": "result", **where, **case_message(case), "results": results[at]})
-
-
-def _moved(subject: Subject, sample: Case, by: int) -> Case:
-    """The sample with other numbers, or with its own if the others lie outside the domain."""
-    arguments = pytree.tree_map_only(Tensor, Tensor.clone, shifted(sample.fresh(), by))
-    moved = Case(f"{sample.name}, of first caller {by}", Family.SAMPLE, arguments)
-    return dataclasses.replace(moved, arguments=sample.fresh()) if subject.is_outside(moved) else moved
 
 
 def _succeeds(subject: Subject, case: Case) -> bool:
