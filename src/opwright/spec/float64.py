@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.spec import derive
+from opwright.spec.schema import schema_of_overload
 
 if TYPE_CHECKING:
     import contextlib
@@ -45,7 +46,7 @@ class _InFloat64(TorchDispatchMode):
         kwargs = dict(kwargs or {})
         if isinstance(kwargs.get("dtype"), torch.dtype):
             kwargs["dtype"] = self._replaced(kwargs["dtype"])
-        if not (func.is_view or func._schema.is_mutable):  # noqa: SLF001  it has no public name
+        if not (func.is_view or schema_of_overload(func).is_mutable):
             args, kwargs = pytree.tree_map_only(Tensor, self._widened, (args, kwargs))
         made = func(*args, **kwargs)
         if _takes_dtype(func) and kwargs.get("dtype") is None and any(map(self._is_coarse, derive.tensors(made))):
@@ -65,4 +66,4 @@ class _InFloat64(TorchDispatchMode):
 
 
 def _takes_dtype(func: Any) -> bool:
-    return any(argument.name == "dtype" for argument in func._schema.arguments)  # noqa: SLF001  it has no public name
+    return any(argument.name == "dtype" for argument in schema_of_overload(func).arguments)

@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from opwright.spec import derive
+from opwright.spec.schema import schema_of_overload
 from opwright.spec.time_limit import LIMIT_S, TimeLimitError, time_limit
 
 # In addition to a draw that enlarges all magnitudes and one that reduces them.
@@ -167,10 +168,11 @@ class _Roundings(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call an operator, and move its results."""
         made = func(*args, **(kwargs or {}))
-        name = func._schema.name.partition("::")[2].strip("_")  # noqa: SLF001  it has no public name
+        schema = schema_of_overload(func)
+        name = schema.name.partition("::")[2].strip("_")
         if func.is_view or (name in _EXACT and not (name in _ACCUMULATE and any(args[3:4]))):
             return made
-        if func._schema.is_mutable:  # noqa: SLF001  it has no public name
+        if schema.is_mutable:
             for tensor in filter(_can_move, derive.tensors(made)):
                 tensor.mul_(1 + self._size * self._units(tensor))
         else:

@@ -68,6 +68,11 @@ def schema_of(reference: Callable[..., Any], name: str, mutates: Sequence[str] =
         raise SpecError(msg) from error
 
 
+def schema_of_overload(overload: Any) -> Any:
+    """PyTorch's own `FunctionSchema` of an overload."""
+    return overload._schema  # noqa: SLF001  it has no public name
+
+
 def parameters_of(schema: str) -> tuple[Parameter, ...]:
     """The arguments of `schema`, in their order."""
     return tuple(
