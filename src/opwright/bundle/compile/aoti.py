@@ -26,7 +26,6 @@ from opwright.bundle.source import shape
 from opwright.bundle.source.saved import load_package
 from opwright.bundle.suppress_output import suppress_output
 from opwright.errors import BundleError
-from opwright.spec.schema import schema_of_overload
 from opwright.toolchain.compiler import find_cxx
 
 if TYPE_CHECKING:
@@ -263,4 +262,4 @@ def _called(program: ExportedProgram) -> list[str]:
         for node in module.graph.nodes
         if node.op == "call_function"
     }
-    return sorted({schema_of_overload(target).name for target in targets if isinstance(target, torch._ops.OpOverload)})
+    return sorted({target._schema.name for target in targets if isinstance(target, torch._ops.OpOverload)})  # noqa: SLF001  its name is not public
