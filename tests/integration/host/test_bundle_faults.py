@@ -163,7 +163,7 @@ def _truncated(bundle: Bundle) -> None:
 REFUSED: dict[str, Callable[[Bundle], object]] = {
     "bundle_missing": lambda bundle: (bundle.path / "manifest.json").unlink(),
     "manifest_invalid": lambda bundle: bundle.write(b'{"a\\nb": 1, "a\\nb": 1}'),
-    "format_unknown": lambda bundle: bundle.say(lambda manifest: manifest.update(format=3)),
+    "format_unknown": lambda bundle: bundle.say(lambda manifest: manifest.update(format=4)),
     "path_outside": lambda bundle: bundle.say(lambda manifest: manifest["model"].update(file="../model.pt")),
     "file_missing": lambda bundle: (bundle.path / "model.pt").unlink(),
     "file_unexpected": lambda bundle: (bundle.path / "more").touch(),

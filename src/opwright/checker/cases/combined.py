@@ -38,7 +38,7 @@ def combined(op: Op, samples: Sequence[Case], count: int, seed: int) -> Iterator
         sample = choose.choice(samples)
         sizes, values = _other_sizes(sample, choose), dict(_other_values(op, sample, choose))
         words = [*(f"dimensions of {old} as {new}" for old, new in sizes.items()), *map(_assigned, values.items())]
-        name = ", ".join([sample.name, *words])
+        name = f"{sample.name}, at random: {', '.join(words)}"
         if words and name not in seen:
             seen.add(name)
             yield Case(name, Family.PAIR, with_sizes({**sample.arguments, **values}, _by_place(sample, sizes)))
