@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +65,8 @@ def check_later(subject: Subject, recorder: Recorder) -> None:
 def _check_final(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
     arguments = case.fresh()
     try:
-        with poisoned():  # what is not written yet must not look like the result of an earlier call
+        # What is not written yet must not look like the result of an earlier call.
+        with poisoned(), _one_processor():
             results = subject.call(arguments)
     except Exception:
         return
@@ -73,6 +76,20 @@ def _check_final(subject: Subject, recorder: Recorder, case: Case, code: str) ->
         changed = difference(results, kept) or "other numbers within rounding"
         got = f"{_WATCHED_S:g} s after the call returned, the result has changed to {changed}"
         recorder.fail(Failure(Kind.LATE, case.name, code, got, "the numbers that it had when the call returned"))
+
+
+@contextlib.contextmanager
+def _one_processor() -> Iterator[None]:
+    """Let this thread, and those that it starts, share one processor: who works on in another thread is late."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _check_same_memory(subject: Subject, recorder: Recorder, case: Case, code: str) -> None:
