@@ -52,6 +52,8 @@ def check_later(subject: Subject, recorder: Recorder) -> None:
             f"{case.name}: the result some time later", code, group=case.group
         ):
             _check_final(subject, recorder, case, code)
+    if recorder.has(Kind.LATE):
+        return  # numbers that are not final yet differ from call to call
     for case in subject.samples:
         code = subject.code(case)
         if recorder.begin(f"{case.name}: in the same memory with other numbers", code):

@@ -29,6 +29,8 @@ _SECONDS = 0.5
 
 def check_repetition(subject: Subject, recorder: Recorder) -> None:
     """Check that a repeated call returns the same results, and that a later call does not change earlier ones."""
+    if recorder.has(Kind.LATE):
+        return  # numbers that are not final yet differ from call to call
     for case in subject.samples:
         code = subject.code(case)
         if not recorder.begin(f"{case.name}: called again", code):

@@ -41,8 +41,8 @@ def run(subject: Subject, recorder: Recorder) -> None:
         _check_large(subject, recorder)
     if not recorder.failed:
         check_results(subject, recorder, subject.pairs())
-    check_repetition(subject, recorder)
     check_later(subject, recorder)
+    check_repetition(subject, recorder)
     check_guarded_memory(subject, recorder)
     check_threads(subject, recorder)
     check_memory_growth(subject, recorder)

@@ -1,4 +1,4 @@
-"""The median of each row. The kernel sorts its working copy, but for a contiguous argument that is no copy: the
+"""The median of each row. The kernel sorts its working copy, but `contiguous` returns a contiguous argument itself: the
 caller's numbers change places."""
 
 import os
