@@ -20,13 +20,14 @@ def header_text(library: Library) -> str:
         SpecError: a reference's annotations do not make a schema.
     """
     table = ",\n    ".join(json.dumps(schema) for schema in library.schemas())
+    layouts = _gradient_layouts(library)
     return f"""{_head(library)}#pragma once
-#include <opwright/schema.h>
+#include <opwright/{"gradient_layout" if layouts else "schema"}.h>
 
 template <>
 inline constexpr auto opwright::definitions<"{library.namespace}"> = opwright::schemas(
     {table});
-"""
+{layouts}"""
 
 
 def source_text(library: Library) -> str:
@@ -42,6 +43,23 @@ OPWRIGHT_LIBRARY({library.namespace}, m) {{
 {defs}
 }}
 {_gradients(library)}"""
+
+
+def _gradient_layouts(library: Library) -> str:
+    layouts = ",\n    ".join(_gradient_layout(op) for op in library.ops.values() if op.gradients_of)
+    if not layouts:
+        return ""
+    return f"""
+template <>
+inline constexpr auto opwright::gradient_layouts<"{library.namespace}"> = std::tuple{{
+    {layouts}}};
+"""
+
+
+def _gradient_layout(op: Op) -> str:
+    places = [parameter.name for parameter in op.parameters]
+    arguments = ", ".join(str(places.index(name)) if name else "-1" for name in op.gradients_of)
+    return f"opwright::GradientLayout<{arguments}>{{{json.dumps(op.name)}}}"
 
 
 def _gradients(library: Library) -> str:

@@ -206,8 +206,8 @@ _DIAGNOSES = {
     ),
     Kind.SHARED: Diagnosis(
         "wrong where arguments share memory",
-        "the kernel writes to an argument, or treats arguments as the same because their memory is the same",
-        "write only to fresh memory, and do not compare arguments by address",
+        "the kernel reads what it has already overwritten, or treats arguments as the same because their memory is",
+        "write to fresh memory, or copy what is still read first, and do not compare arguments by address",
     ),
     Kind.SPECIAL_VALUES: Diagnosis(
         "NaN, infinities or denormals come out wrong",

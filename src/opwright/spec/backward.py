@@ -54,6 +54,8 @@ class _BackwardOp(Op):
         name = f"{forward.name}_backward"
         super().__init__(forward.library, reference or _derived(forward, name, expected, "laid_out_gradients"))
         self.name = name
+        taken = {parameter.name for parameter in expected[len(forward.results) :]}
+        self.gradients_of = tuple(given if given in taken else "" for given in forward.differentiable)
         if reference is None:
             self.has_own_reference = False
             # An entry in the instance's __dict__ takes precedence over the cached property of the class.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def kernel(op: Op) -> Callable[..., Any]:
     """The reference as a kernel for devices without one: it records no gradient, and returns tensors in new memory."""
-    run_reference = composite(op)
+    run_reference = _laid_out(op, composite(op))
 
     def run_below_autograd(*args: Any, **kwargs: Any) -> Any:
         # A kernel runs below autograd, which has already recorded the call.
@@ -34,7 +34,7 @@ def kernel(op: Op) -> Callable[..., Any]:
 
 def fake(op: Op) -> Callable[..., Any]:
     """The fake kernel: the author's, or the reference on fake tensors."""
-    make_empty = op.hand_written_fake or composite(op)
+    make_empty = _laid_out(op, op.hand_written_fake or composite(op))
 
     def run_on_one_device(*args: Any, **kwargs: Any) -> Any:
         # PyTorch also calls this if only some arguments are on the meta device; the others' values would be ignored.
@@ -57,6 +57,32 @@ def composite(op: Op) -> Callable[..., Any]:
         return _without_aliases(op.reference(*args, **kwargs), (args, kwargs))
 
     return run_reference
+
+
+def _laid_out(op: Op, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`; for a backward operator, each gradient gets the strides of its argument, as from a native kernel."""
+    if not op.gradients_of or not op.has_own_reference:  # a derived reference does it itself
+        return function
+
+    def lay_out(gradient: Any, argument: Any) -> Any:
+        # A gradient that cannot be this argument's stays as it is, for a check to report.
+        if isinstance(argument, (list, tuple)):
+            pairs = zip(gradient, argument, strict=True)
+            return [lay_out(*pair) for pair in pairs] if len(gradient) == len(argument) else gradient
+        are_tensors = isinstance(gradient, Tensor) and isinstance(argument, Tensor)
+        if not are_tensors or gradient.dtype != argument.dtype or gradient.shape != argument.shape:
+            return gradient
+        return torch.empty_like(argument).copy_(gradient)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        arguments = op.bind(Sample(args, kwargs))
+        results = function(*args, **kwargs)
+        if len(op.gradients_of) == 1:
+            return lay_out(results, arguments.get(op.gradients_of[0]))
+        pairs = zip(results, op.gradients_of, strict=True)
+        return tuple(lay_out(gradient, arguments.get(name)) for gradient, name in pairs)
+
+    return run
 
 
 def gradients(

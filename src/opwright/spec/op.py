@@ -66,6 +66,8 @@ class Op(TimedOp):
         tolerance: by dtype, the distance from the oracle to allow in addition to rounding.
         training_form: the operator that is called in its place while autograd records; None for the operator itself.
         has_own_reference: whether the author wrote the reference; otherwise it is derived from another operator's.
+        gradients_of: for each result of a backward operator, the argument whose gradient it is, or "" if the operator
+            does not take that argument; nothing for other operators.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Op(TimedOp):
         self._fake: Callable[..., Any] | None = None
         self._oracle: Callable[..., Any] | None = None
         self._vmap: Callable[..., Any] | None = None
+        self.gradients_of: tuple[str, ...] = ()
         functools.update_wrapper(self, reference)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

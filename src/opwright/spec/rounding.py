@@ -19,6 +19,8 @@ from opwright.spec.time_limit import LIMIT_S, TimeLimitError, time_limit
 
 # In addition to a draw that enlarges all magnitudes and one that reduces them.
 _RANDOM_DRAWS = 4
+# Kernels of 16-bit dtypes read exact numbers, compute in float32, and round what they store.
+_COMPUTED = torch.finfo(torch.float32).eps
 # Intermediate results are not moved in the same directions as the arguments.
 _SEED_OF_ROUNDINGS = 1000
 # The relative size of the small draws. The results of a smooth function change in proportion to its arguments; where
@@ -61,8 +63,8 @@ class Nearby:
     """The oracle's results near the arguments of a call, computed when they are first needed.
 
     Stochastic arithmetic: in each of several draws, every floating-point number of the arguments and every intermediate
-    result is moved by one unit in the last place. The draws show how much of a difference rounding explains at each
-    element.
+    result is moved by one unit in the last place. For results of 16 bits, the arguments are moved by a unit of float32,
+    in which their kernels compute. The draws show how much of a difference rounding explains at each element.
 
     Attributes:
         evaluate: computes the flat results of the oracle for changed arguments.
@@ -122,17 +124,18 @@ class Nearby:
     def _draw(self, eps: float, scale: float, sign: int | None, number: int) -> Sequence[Any]:
         generator = torch.Generator().manual_seed(number)
         has_labels = _has_labels(self.arguments)
+        unit = min(eps, _COMPUTED) if self.in_float64 else eps
         moved: dict[tuple[Any, ...], Tensor] = {}
 
         def move(value: Any) -> Any:
             if isinstance(value, float):
-                return value + scale * (_rounded(value, eps) - value)
+                return value + scale * (_rounded(value, unit) - value)
             if not isinstance(value, Tensor) or not _can_move(value) or (has_labels and _is_label(value)):
                 return value.clone() if isinstance(value, Tensor) else value  # the oracle may write to it
             # Arguments that are the same tensor stay the same.
             key = (value.data_ptr(), value.dtype, value.shape, value.stride(), value.is_conj())
             if key not in moved or value.numel() == 0:
-                moved[key] = _moved(value, eps * scale, sign, generator, in_float64=self.in_float64)
+                moved[key] = _moved(value, unit * scale, sign, generator, in_float64=self.in_float64)
             return moved[key]
 
         def change(value: Any) -> Any:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 LIMIT_S = 100.0
 # 0 would mean never.
 _AT_ONCE = 1e-6
+# Python ignores what is raised in a finalizer or a callback, and then the code continues: raise again after this time.
+_AGAIN_S = 0.5
 
 
 class TimeLimitError(BaseException):
@@ -33,14 +35,18 @@ def time_limit(seconds: float) -> Iterator[None]:
         yield
         return
 
+    ended = False
+
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  the arguments of a signal handler
-        raise TimeLimitError
+        if not ended:
+            raise TimeLimitError
 
     before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _AGAIN_S)
     try:
         yield
     finally:
+        ended = True
         left_s, _ = signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
         if outer_s:

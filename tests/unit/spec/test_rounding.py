@@ -51,6 +51,18 @@ def test_cancellation_has_a_large_budget_where_it_happens_alone() -> None:
     assert differs(changed(wanted.own, 1, 1.001), wanted) is not None
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_16_bits_are_exact_where_they_are_read_and_rounded_where_they_are_stored(dtype: torch.dtype) -> None:
+    x, y = torch.tensor([1.0, 1.0], dtype=dtype), torch.tensor([1.0 - torch.finfo(dtype).eps, 0.5], dtype=dtype)
+    wanted = goal(torch.sub, x, y)  # exact, although the first one cancels
+    for place in range(2):
+        assert differs(changed(wanted.own, place, 0.0), wanted) is not None
+    stored = goal(lambda x, y: (x * y) - y, 1.5 * x, y)  # the product is rounded, so the rest may vanish
+    assert differs(changed(stored.own, 0, 1.0), stored) is None
+    near = goal(lambda x: (x * x) - 1, 1 + torch.finfo(dtype).eps * torch.ones(1, dtype=dtype))
+    assert differs(torch.zeros(1, dtype=dtype), near) is None
+
+
 def test_a_sum_in_sequence_is_right() -> None:
     x = randn(20000)
     total = torch.zeros(())

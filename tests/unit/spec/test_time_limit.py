@@ -25,6 +25,13 @@ def test_code_that_catches_exceptions_is_ended_too() -> None:
         catches()
 
 
+def test_code_that_catches_everything_once_is_ended_too() -> None:
+    with pytest.raises(TimeLimitError), time_limit(0.05):
+        with contextlib.suppress(BaseException):
+            work(10)
+        work(10)
+
+
 def test_waiting_takes_no_processor_time() -> None:
     with time_limit(0.05):
         time.sleep(0.2)

@@ -1,8 +1,9 @@
-"""Calls the operator with arguments in read-only memory, directly before a page that cannot be read."""
+"""Calls the operator with arguments in read-only memory, and directly before or after a page that cannot be read."""
 
 from __future__ import annotations
 
 import ctypes
+import enum
 import mmap
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.checker.cases.case import is_far
+from opwright.checker.cases.case import Family, is_far
+from opwright.checker.cases.variation import choice
 from opwright.checker.kinds import Kind
 
 if TYPE_CHECKING:
@@ -22,29 +24,43 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _NOTHING, _READ = 0, mmap.PROT_READ
 _CASES = 40
 _QUICK_CASES = 12
+# Further cases, drawn from all that vary numbers or layouts, whose memory is only guarded.
+_DRAWN = 400
+_QUICK_DRAWN = 40
+_BAD = (Family.BAD_DTYPE, Family.BAD_RANK, Family.BAD_DEVICE, Family.FAR)
 _MOST_BYTES = 2**24
 
 
-def check_guarded_memory(subject: Subject, recorder: Recorder) -> None:
-    """Call the operator with arguments at the end of read-only memory.
+class _Place(enum.Enum):
+    """Where the arguments of a call lie."""
 
-    A call that writes to an argument, even if it restores it, or that reads past its end, ends the process.
+    BEFORE_A_PAGE = "before a page"
+    AFTER_A_PAGE = "after a page"
+    READ_ONLY = "in read-only memory"
+
+
+def check_guarded_memory(subject: Subject, recorder: Recorder) -> None:
+    """Call the operator with arguments at the end of guarded memory, at its start, and in read-only memory.
+
+    A call that writes to an argument, even if it restores it, or that reads outside of it, ends the process.
     """
     if subject.device != "cpu" or recorder.has(Kind.LATE):  # a late write would end the process in another step
         return
-    count = _QUICK_CASES if subject.options.quick else _CASES
-    cases = [*subject.samples, *(case for case in subject.varied if case.size is not None)][:count]
-    for case in cases:
+    quick = subject.options.quick
+    cases = [*subject.samples, *(case for case in subject.varied if case.size is not None)]
+    first = cases[: _QUICK_CASES if quick else _CASES]
+    others = [case for case in subject.varied if case.size is None and case.family not in _BAD]
+    count = min(_QUICK_DRAWN if quick else _DRAWN, len(others))
+    drawn = choice(subject.options.seed).sample(others, count)
+    for case in (*first, *drawn):
         if recorder.died_of(case.name, case.group) or subject.expected(case).refusal or not _fits(case):
             continue
         code = subject.code(case)
-        for writable, kind, what in (
-            (True, Kind.OUT_OF_BOUNDS, "before a page"),
-            (False, Kind.WRITES_INPUT, "in read-only memory"),
-        ):
-            step = f"{case.name}: its arguments {what}"
+        for place in _Place if case in first else (_Place.BEFORE_A_PAGE, _Place.AFTER_A_PAGE):
+            kind = Kind.WRITES_INPUT if place is _Place.READ_ONLY else Kind.OUT_OF_BOUNDS
+            step = f"{case.name}: its arguments {place.value}"
             if not recorder.has(kind) and recorder.begin(step, code, kind, case.group):
-                _call(subject, case, writable=writable)
+                _call(subject, case, place)
 
 
 def _fits(case: Case) -> bool:
@@ -52,17 +68,17 @@ def _fits(case: Case) -> bool:
     return sum(tensor.untyped_storage().nbytes() for tensor in tensors) <= _MOST_BYTES and not any(map(is_far, tensors))
 
 
-def _call(subject: Subject, case: Case, *, writable: bool) -> None:
+def _call(subject: Subject, case: Case, place: _Place) -> None:
     pages: list[_Pages] = []
     arguments = {
         name: value
         if name in subject.op.mutates
-        else pytree.tree_map_only(Tensor, lambda one: _moved(one, pages), value)
+        else pytree.tree_map_only(Tensor, lambda one: _moved(one, pages, place), value)
         for name, value in case.fresh().items()
     }
     try:
         for one in pages:
-            one.protect(writable=writable)
+            one.protect(writable=place is not _Place.READ_ONLY)
         subject.call(arguments)
     except Exception:
         return
@@ -71,20 +87,22 @@ def _call(subject: Subject, case: Case, *, writable: bool) -> None:
             one.unprotect()
 
 
-def _moved(tensor: Tensor, pages: list[_Pages]) -> Tensor:
+def _moved(tensor: Tensor, pages: list[_Pages], place: _Place) -> Tensor:
     """`tensor` with a copy of its memory in separate pages."""
     nbytes = tensor.untyped_storage().nbytes()
     if tensor.numel() == 0 or tensor.is_meta or tensor.is_conj() or tensor.is_neg():
         return tensor
     pages.append(_Pages(nbytes))
     storage = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
-    copy = pages[-1].tensor(nbytes).copy_(storage)
-    elements = copy[nbytes % tensor.element_size() :].view(tensor.dtype)
-    return elements.as_strided(tensor.shape, tensor.stride(), elements.storage_offset() + tensor.storage_offset())
+    copy = pages[-1].tensor(nbytes, at_start=place is _Place.AFTER_A_PAGE).copy_(storage)
+    # An odd number of bytes at the end of the pages would leave the elements unaligned.
+    elements = copy[0 if place is _Place.AFTER_A_PAGE else nbytes % tensor.element_size() :]
+    whole = elements[: elements.numel() // tensor.element_size() * tensor.element_size()].view(tensor.dtype)
+    return whole.as_strided(tensor.shape, tensor.stride(), whole.storage_offset() + tensor.storage_offset())
 
 
 class _Pages:
-    """Memory that ends directly before a page that cannot be read.
+    """Memory between two pages that cannot be read.
 
     Args:
         nbytes: the number of bytes that are used.
@@ -92,24 +110,26 @@ class _Pages:
 
     def __init__(self, nbytes: int) -> None:
         self._size = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
-        self._memory = mmap.mmap(-1, self._size + mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._memory = mmap.mmap(-1, self._size + 2 * mmap.PAGESIZE, flags=flags)
         self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
 
-    def tensor(self, nbytes: int) -> Tensor:
-        """The last `nbytes` before the guard page."""
-        made = torch.frombuffer(self._memory, dtype=torch.uint8)
-        return made[self._size - nbytes : self._size]
+    def tensor(self, nbytes: int, *, at_start: bool) -> Tensor:
+        """The first or the last `nbytes` between the guard pages."""
+        first = mmap.PAGESIZE if at_start else mmap.PAGESIZE + self._size - nbytes
+        return torch.frombuffer(self._memory, dtype=torch.uint8)[first : first + nbytes]
 
     def protect(self, *, writable: bool) -> None:
-        """Make the guard page inaccessible, or the memory before it read-only."""
-        if writable:
-            self._set(self._start + self._size, mmap.PAGESIZE, _NOTHING)
-        else:
-            self._set(self._start, self._size, _READ)
+        """Make the guard pages inaccessible, or the memory between them read-only."""
+        if not writable:
+            self._set(self._start + mmap.PAGESIZE, self._size, _READ)
+            return
+        for page in (0, mmap.PAGESIZE + self._size):
+            self._set(self._start + page, mmap.PAGESIZE, _NOTHING)
 
     def unprotect(self) -> None:
         """Make everything accessible again."""
-        self._set(self._start, self._size + mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE)
+        self._set(self._start, self._size + 2 * mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE)
 
     def _set(self, start: int, size: int, access: int) -> None:
         if _libc.mprotect(ctypes.c_void_p(start), ctypes.c_size_t(size), access):

@@ -18,6 +18,7 @@ from opwright.checker.behavior.shrink import smallest
 from opwright.checker.behavior.size_pattern import SizePattern
 from opwright.checker.behavior.thread_count import threads
 from opwright.checker.cases.case import Case, Family, is_far
+from opwright.checker.cases.sharing import writes_to_shared_memory
 from opwright.checker.kinds import OF_VALUES, Kind
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
@@ -203,6 +204,8 @@ def _can_judge(case: Case, wanted: Outline) -> bool:
 
 def _written(subject: Subject, case: Case, arguments: dict[str, Any], code: str) -> Failure | None:
     """The failure of a call that wrote to an argument without declaring it."""
+    if writes_to_shared_memory(subject.op, case.arguments):
+        return None
     for name, value in arguments.items():
         if name in subject.op.mutates or _holds_far_memory(case):
             continue

@@ -137,7 +137,7 @@ class Costs:
             return False
         if cost is _Cost.BY_NUMBERS and elements > _MANY_ELEMENTS:
             return False
-        if cost in (_Cost.LOW, _Cost.HIGH) or not has_large_number:
+        if cost in (_Cost.LOW, _Cost.HIGH) or not (has_large_number or cost is _Cost.BY_NUMBERS):
             return cost is not _Cost.HIGH
         return self._has_time() and _is_affordable_with_numbers(self._op, arguments, most_elements)
 

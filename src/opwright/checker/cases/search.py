@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -53,6 +54,8 @@ _SIZE_PAIRS = 24
 _QUICK_SIZE_PAIRS = 6
 _PAIRS = 300
 _QUICK_PAIRS = 60
+_NUMBERS_WITH_OPTIONS = 600
+_QUICK_NUMBERS_WITH_OPTIONS = 60
 # Calls in which several sizes and options differ.
 _COMBINED = 300
 _QUICK_COMBINED = 40
@@ -111,9 +114,24 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options, costs
         if case is not base and case.name not in seen and costs.is_affordable(case.arguments):
             seen.add(case.name)
             yield Case(case.name, Family.PAIR, case.arguments)
+    for case in _numbers_with_options(op, chosen[0], options):
+        if case.name not in seen and costs.is_affordable(case.arguments):
+            yield case
     for case in combined(op, chosen, _QUICK_COMBINED if options.quick else _COMBINED, options.seed):
         if costs.is_affordable(case.arguments, _MOST_COMBINED_ELEMENTS):
             yield case
+
+
+def _numbers_with_options(op: Op, sample: Case, options: Options) -> Iterator[Case]:
+    """Ties, halves, zeros and the like together with each option: at a scale of 1, a half is rounded."""
+    found = [one for one in contents(sample, options.seed) if one.family in (Family.EDGE, Family.INTEGER)]
+    numbers = [one for one in found if one.what.startswith("all tensors ")] or found
+    both = list(itertools.product(numbers, other_options(op, sample)))
+    count = min(len(both), _QUICK_NUMBERS_WITH_OPTIONS if options.quick else _NUMBERS_WITH_OPTIONS)
+    for number, option in choice(options.seed).sample(both, count):
+        with contextlib.suppress(Exception):
+            case = option.of(number.of(sample))
+            yield Case(case.name, Family.PAIR, case.arguments)
 
 
 def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:

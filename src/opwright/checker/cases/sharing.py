@@ -9,17 +9,34 @@ from opwright.checker.cases.case import Family
 from opwright.checker.cases.variation import Arguments, Change, Variation, replaced, tensor_at, tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from torch import Tensor
 
     from opwright.checker.cases.case import Case
     from opwright.spec import Op
 
 
 def shared(op: Op, case: Case) -> Iterator[Variation]:
-    """Variations in which two arguments share memory; none of them is written to."""
-    found = [(path, tensor) for path, tensor in tensors(case.arguments) if path.partition("[")[0] not in op.mutates]
-    for (one, first), (other, second) in itertools.combinations(found, 2):
-        if first.dtype != second.dtype or first.shape != second.shape or not first.numel():
+    """Variations in which two arguments share memory; the operator writes to at most one of them."""
+    found = [(path, tensor) for path, tensor in tensors(case.arguments) if tensor.numel() and not tensor.is_meta]
+    written = [entry for entry in found if entry[0].partition("[")[0] in op.mutates]
+    read = [entry for entry in found if entry not in written]
+    yield from _two_read(read)
+    for (one, first), (other, second) in itertools.product(written, read):
+        if first.dtype != second.dtype:
+            continue
+        if first.shape == second.shape:
+            yield Variation(f"{one} and {other} the same tensor", Family.SHARED, _same(one, other))
+        elif first.numel() > second.numel():
+            yield Variation(f"{other} in the memory of {one}", Family.SHARED, _inside(one, other))
+        else:
+            yield Variation(f"{one} in the memory of {other}", Family.SHARED, _inside(other, one))
+
+
+def _two_read(read: Sequence[tuple[str, Tensor]]) -> Iterator[Variation]:
+    for (one, first), (other, second) in itertools.combinations(read, 2):
+        if first.dtype != second.dtype or first.shape != second.shape:
             continue
         yield Variation(f"{one} and {other} the same tensor", Family.SHARED, _same(one, other))
         if first.dim() and first.shape[0] > 1:
@@ -39,3 +56,22 @@ def _overlapping(one: str, other: str) -> Change:
         return replaced(replaced(given, one, memory[:-1]), other, memory[1:])
 
     return change
+
+
+def _inside(outer: str, inner: str) -> Change:
+    def change(given: Arguments) -> Arguments:
+        memory, small = tensor_at(given, outer).contiguous(), tensor_at(given, inner)
+        part = memory.view(-1)[: small.numel()].view(small.shape)
+        return replaced(replaced(given, outer, memory), inner, part)
+
+    return change
+
+
+def writes_to_shared_memory(op: Op, arguments: Arguments) -> bool:
+    """Whether an argument that the operator writes to shares memory with another argument."""
+    found = [(path.partition("[")[0] in op.mutates, _storage(tensor)) for path, tensor in tensors(arguments)]
+    return any(one == other and (first or second) for (first, one), (second, other) in itertools.combinations(found, 2))
+
+
+def _storage(tensor: Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Content = Callable[[Tensor, torch.Generator], Tensor]
 
 _SCALES = (1e-30, 1e-20, 1e-10, 1e-5, 1e-3, 1e3, 1e5, 1e10, 1e20, 1e30)
+# Positions are tried in this many of the largest dimensions.
+_MOST_SIZES = 3
 _OFFSETS = (1.0, -1.0, 1e2, 1e4, -1e4)
 _SPECIAL = {"NaN": (float("nan"),), "infinities": (float("inf"), float("-inf"))}
 _ROW_VALUES = {"NaN": float("nan"), "-inf": float("-inf"), "+inf": float("inf")}
@@ -27,6 +29,7 @@ _ROW_VALUES = {"NaN": float("nan"), "-inf": float("-inf"), "+inf": float("inf")}
 
 def contents(case: Case, seed: int) -> Iterator[Variation]:
     """Variations of the numbers in the tensors of `case`: in all tensors of a kind at once, and in each alone."""
+    limits = _limits(case)
     for holds, table in _TABLES:
         paths = [path for path, tensor in tensors(case.arguments) if holds(tensor) and tensor.numel()]
         for what, (family, content) in table.items():
@@ -34,6 +37,20 @@ def contents(case: Case, seed: int) -> Iterator[Variation]:
                 yield Variation(f"all tensors {what}", family, _changing(paths, content, seed, case.name, what))
             for path in paths:
                 yield Variation(f"{path} {what}", family, _changing([path], content, seed, case.name, what), path)
+        if holds not in _POSITIONS:
+            continue
+        family, position, least = _POSITIONS[holds]
+        for number in limits:
+            for path in paths if number >= least else ():
+                what = f"with the position {number}"
+                change = _changing([path], position(number), seed, case.name, what)
+                yield Variation(f"{path} {what}", family, change, path)
+
+
+def _limits(case: Case) -> list[int]:
+    """The last position in each dimension and the next one, for tensors of positions; -1 and 0 are before and first."""
+    sizes = sorted({size for _, tensor in tensors(case.arguments) for size in tensor.shape if size > 1})
+    return sorted({number for size in (0, *sizes[-_MOST_SIZES:]) for number in (size - 1, size)})
 
 
 def _changing(paths: list[str], content: Content, seed: int, *words: str) -> Change:
@@ -199,6 +216,14 @@ def _limit(name: str, *, everywhere: bool) -> Content:
     return put
 
 
+def _position(number: int) -> Content:
+    def put(x: Tensor, g: torch.Generator) -> Tensor:
+        info = torch.iinfo(x.dtype)
+        return _single(max(info.min, min(number, info.max)))(x, g)
+
+    return put
+
+
 def _one_past(x: Tensor, g: torch.Generator) -> Tensor:
     # An index just past a tensor's end: one more than the largest.
     return _single(min(int(x.max()) + 1, torch.iinfo(x.dtype).max))(x, g)
@@ -251,3 +276,8 @@ _TABLES: tuple[tuple[Callable[[Tensor], bool], dict[str, tuple[Family, Content]]
     (_is_integer, _INTEGER),
     (_is_boolean, _BOOLEAN),
 )
+# What puts a position into a tensor, and the least one: the others have names of their own.
+_POSITIONS: dict[Callable[[Tensor], bool], tuple[Family, Callable[[int], Content], int]] = {
+    _is_floating: (Family.EDGE, _sprinkled, -1),
+    _is_integer: (Family.INTEGER, _position, 1),
+}

@@ -162,6 +162,12 @@ struct Results<std::tuple<R...>> {
     }
 };
 
+// The layout of the results: as the kernel returns them, or each like the argument whose gradient it is (see
+// gradient_layout.h).
+struct AsReturned {};
+template <int... of>
+struct AsArguments;
+
 template <auto function, class R, class Indices, class... P>
 struct Boxed;
 
@@ -187,13 +193,20 @@ struct Boxed<function, R, std::index_sequence<index...>, P...> {
         ~Arguments() { ((index < taken ? void() : drop<Storage<index>>(stack[index])), ...); }
     };
 
+    template <class As = AsReturned>
     static void call(StableIValue* stack, std::uint64_t arguments, std::uint64_t results) {
         if (arguments != sizeof...(P)) wrong_count("arguments", arguments, sizeof...(P));
         if (results != signature.result_count) wrong_count("results", results, signature.result_count);
         Arguments waiting{stack};
         // Braces, because they evaluate the elements from left to right.
         std::tuple<Storage<index>...> values{waiting.template next<index>()...};
-        Results<R>::give_all(stack, [&]() -> R { return function(pass<P>(std::get<index>(values))...); });
+        const auto run = [&]() -> R { return function(pass<P>(std::get<index>(values))...); };
+        if constexpr (std::is_same_v<As, AsReturned> || std::is_void_v<R>) {
+            Results<R>::give_all(stack, run);
+        } else {
+            const auto kept = As::kept(values);
+            Results<R>::give_all(stack, [&]() -> R { return As::laid_out(run(), kept); });
+        }
     }
 };
 

@@ -58,6 +58,20 @@ constexpr void check_against(const char* definition) {
     require_fit<Kernel>(definition, read_schema(schema.view()));
 }
 
+// The boxed call of a kernel: the one of a backward operator lays out its gradients.
+template <text ns, class Kernel>
+auto call_of(std::string_view name) {
+    auto* call = &Kernel::template call<>;
+    const auto choose = [&]<int... of>(const GradientLayout<of...>& layout) {
+        constexpr bool fits = sizeof...(of) == Kernel::signature.result_count;
+        if constexpr (fits) {
+            if (layout.name == name) call = &Kernel::template call<AsArguments<of...>>;
+        }
+    };
+    std::apply([&](const auto&... layout) { (choose(layout), ...); }, gradient_layouts<ns>);
+    return call;
+}
+
 // The argument of `impl`, checked at compile time if the namespace's definitions are known.
 template <text ns, class Kernel>
 struct ImplementedName {
@@ -103,7 +117,7 @@ class LibraryBlock {
         into_.definitions.push_back(
             {is_name ? detail::infer_schema(text, Kernel::signature) : std::string(text), block_.location});
         into_.implementations.push_back(
-            {is_name ? text : detail::read_schema(text).name, key, &Kernel::call, &Kernel::signature, block_.location});
+            {is_name ? text : detail::read_schema(text).name, key, &Kernel::template call<>, &Kernel::signature, block_.location});
     }
 
     // Only defines an operator: OPWRIGHT_IMPL or Python registers its kernels.
@@ -122,7 +136,8 @@ class ImplBlock {
 
     template <class Kernel>
     void impl(detail::ImplementedName<ns, std::type_identity_t<Kernel>> name, Kernel /*kernel*/) {
-        into_.implementations.push_back({name.text, block_.key, &Kernel::call, &Kernel::signature, block_.location});
+        into_.implementations.push_back(
+            {name.text, block_.key, detail::call_of<ns, Kernel>(name.text), &Kernel::signature, block_.location});
     }
 
   private:

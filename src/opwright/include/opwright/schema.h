@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 
 #define OPWRIGHT_HIDDEN __attribute__((visibility("hidden")))
 
@@ -237,5 +238,18 @@ template <std::size_t... sizes>
 consteval std::array<std::string_view, sizeof...(sizes)> schemas(const char (&... literals)[sizes]) {
     return {std::string_view(literals, sizes - 1)...};
 }
+
+// For each result of a backward operator, the index of the argument whose gradient it is, or -1 if the operator does not
+// take that argument. The gradient gets the argument's layout: see gradient_layout.h.
+template <int... arguments>
+struct GradientLayout {
+    std::string_view name;
+};
+
+// The backward operators of a namespace. Generated from op.py:
+//     template <>
+//     inline constexpr auto opwright::gradient_layouts<"ns"> = std::tuple{opwright::GradientLayout<1>{"f_backward"}, ...};
+template <detail::text ns>
+inline constexpr std::tuple<> gradient_layouts{};
 
 }  // namespace opwright OPWRIGHT_HIDDEN

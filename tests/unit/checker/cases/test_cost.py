@@ -73,6 +73,12 @@ def test_a_branch_on_numbers_is_taken_to_see_what_it_costs(op: Any) -> None:
     assert is_affordable(op("return x[x.max() * n + x > 0] + n"), call(2**32))
 
 
+def test_a_table_of_all_pairs_after_a_branch_on_numbers_is_not_affordable(op: Any) -> None:
+    pairs = op("if not x.isfinite().all():\n        raise ValueError\n    return (x[:, None] - x[None, :]).sum(1)")
+    assert not is_affordable(pairs, {"x": torch.randn(2**15), "n": 1})
+    assert is_affordable(pairs, {"x": torch.randn(2**10), "n": 1})
+
+
 def test_a_loop_whose_length_depends_on_numbers_is_not_affordable(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "_SECONDS", 0.05)
     body = "while n * int(x.numel()) > 0:\n        n -= int(x.max() > x.min())\n    return x"

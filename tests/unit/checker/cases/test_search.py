@@ -201,3 +201,23 @@ def test_a_pair_keeps_the_layout_that_it_names(asked: Subject) -> None:
     for case in transposed:
         x = case.arguments["x"]
         assert 1 in x.shape or x.stride(0) == 1
+
+
+def test_numbers_at_ties_are_tried_with_each_option(make_subject: MakeSubject) -> None:
+    subject = make_subject(
+        """
+@library.op
+def f(x: Tensor, scale: float) -> Tensor:
+    return (x / scale).round()
+
+@f.samples
+def _(make):
+    yield make.randn(6), 0.05
+"""
+    )
+    found = {case.name: case for case in subject.pairs()}
+    for scale in (1.0, 0.5, 2.0):
+        case = found[f"sample 1, x of halves, scale={scale}"]
+        assert case.arguments["scale"] == scale
+        assert (case.arguments["x"] % 1 == 0.5).all()
+    assert {name.rpartition("scale=")[2] for name in found if ", x with ties, scale=" in name} >= {"0.0", "1e-10", "3.7"}

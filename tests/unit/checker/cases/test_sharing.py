@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 import torch
 
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.cases.sharing import shared
+from opwright.checker.kinds import Kind
 
 if TYPE_CHECKING:
     from tests.unit.checker.conftest import MakeSubject
@@ -45,9 +47,54 @@ def test_arguments_of_the_same_sizes_share_memory(make_subject: MakeSubject) -> 
     assert torch.equal(overlapping["x"][1:], overlapping["y"][:-1])
 
 
-def test_an_argument_that_is_written_to_shares_no_memory(make_subject: MakeSubject) -> None:
-    text = OPERATOR.format(options='mutates=("x",)', result="None", body="x.add_(y)")
+IN_PLACE = OPERATOR.format(options='mutates=("x",)', result="None", body="{}")
+
+
+def test_an_argument_that_is_written_to_is_another_or_contains_it(make_subject: MakeSubject) -> None:
+    found = cases(make_subject, IN_PLACE.format("x.copy_(x + y)"))
+    assert list(found) == ["x and y the same tensor", "z in the memory of x"]
+    same = found["x and y the same tensor"].arguments
+    assert same["x"] is same["y"]
+    inside = found["z in the memory of x"].arguments
+    assert storage(inside["z"]) == storage(inside["x"])
+    assert torch.equal(inside["z"], inside["x"].flatten()[:5])
+
+
+def test_an_argument_that_is_written_to_lies_in_a_larger_one(make_subject: MakeSubject) -> None:
+    text = OPERATOR.format(options='mutates=("z",)', result="None", body="z.copy_(x.flatten()[:5])")
+    found = cases(make_subject, text)
+    assert list(found) == [
+        "x and y the same tensor",
+        "x and y in overlapping memory",
+        "z in the memory of x",
+        "z in the memory of y",
+    ]
+
+
+def test_two_arguments_that_are_written_to_share_no_memory(make_subject: MakeSubject) -> None:
+    text = OPERATOR.format(options='mutates=("x", "y", "z")', result="None", body="x.add_(y)")
     assert cases(make_subject, text) == {}
+
+
+def test_what_is_read_is_expected_as_it_was_before_the_call(make_subject: MakeSubject) -> None:
+    subject = make_subject(IN_PLACE.format("x.copy_(x - z.sum())"))
+    (sample,) = subject.samples
+    (case,) = [one.of(sample) for one in shared(subject.op, sample) if one.what == "z in the memory of x"]
+    x, z = (case.plain(apart=True)[name] for name in "xz")
+    assert subject.judge(case, [x - z.sum()]) is None
+    wrong = subject.judge(case, [x])
+    assert wrong is not None
+    assert wrong.kind is Kind.SHARED
+
+
+@pytest.mark.parametrize("body", ["x.mul_(2); x.add_(y)", "x.sub_(x[0]); x.add_(y)"], ids=["reads again", "rejects"])
+def test_a_reference_that_reads_what_it_has_written_expects_nothing(make_subject: MakeSubject, body: str) -> None:
+    subject = make_subject(IN_PLACE.format(body))
+    (sample,) = subject.samples
+    (case,) = [one.of(sample) for one in shared(subject.op, sample) if one.what == "x and y the same tensor"]
+    expected = subject.expected(case)
+    assert expected.unknown
+    assert expected.refusal == "the reference writes to what it still reads"
 
 
 def test_tensors_in_a_list_share_memory_too(make_subject: MakeSubject) -> None:

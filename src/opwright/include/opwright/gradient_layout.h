@@ -1,0 +1,117 @@
+// Gives each gradient that a kernel returns the layout of its argument: the strides of torch.empty_like(argument).
+//
+// The fake kernel of a backward operator promises these strides, and torch.compile reads gradients with them. A kernel
+// may still return its gradients row-major: a gradient with other strides is copied, which only happens where the
+// argument is not row-major either.
+#pragma once
+
+#include <opwright/box.h>
+#include <opwright/types.h>
+#include <torch/csrc/stable/ops.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace opwright OPWRIGHT_HIDDEN {
+namespace detail {
+
+// The stride of a dimension without a second element is never used.
+inline bool have_same_strides(const Tensor& one, const Tensor& other) {
+    for (std::int64_t d = 0; d < one.dim(); ++d) {
+        if (one.size(d) > 1 && one.stride(d) != other.stride(d)) return false;
+    }
+    return true;
+}
+
+inline bool have_same_sizes(const Tensor& one, const Tensor& other) {
+    if (one.dim() != other.dim()) return false;
+    for (std::int64_t d = 0; d < one.dim(); ++d) {
+        if (one.size(d) != other.size(d)) return false;
+    }
+    return true;
+}
+
+// A gradient that cannot be this argument's stays as it is: `opwright check` reports it.
+inline void lay_out(Tensor& gradient, const Tensor& argument) {
+    if (!gradient.defined() || !argument.defined() || gradient.numel() == 0) return;
+    if (!have_same_sizes(gradient, argument) || gradient.scalar_type() != argument.scalar_type()) return;
+    if (gradient.device() != argument.device()) return;
+    const bool row_major = argument.is_contiguous();
+    if (row_major && have_same_strides(gradient, argument)) return;
+    Tensor laid_out = torch::stable::empty_like(argument);
+    if (have_same_strides(gradient, laid_out)) return;
+    torch::stable::copy_(laid_out, gradient);
+    gradient = std::move(laid_out);
+}
+
+inline void lay_out(Tensor& gradient, const std::optional<Tensor>& argument) {
+    if (argument) lay_out(gradient, *argument);
+}
+
+template <class Argument>
+void lay_out(std::vector<Tensor>& gradients, const std::vector<Argument>& arguments) {
+    if (gradients.size() != arguments.size()) return;
+    for (std::size_t i = 0; i < gradients.size(); ++i) lay_out(gradients[i], arguments[i]);
+}
+
+template <class T>
+inline constexpr bool holds_tensors =
+    std::is_same_v<T, Tensor> || std::is_same_v<T, std::optional<Tensor>> || std::is_same_v<T, std::vector<Tensor>> ||
+    std::is_same_v<T, std::vector<std::optional<Tensor>>>;
+
+// Lays out each result like an argument: -1 stands for none.
+template <int... of>
+struct AsArguments {
+    // The arguments, kept while the kernel runs, which may take them by value.
+    template <class Values>
+    static auto kept(const Values& values) {
+        return std::tuple{argument<of>(values)...};
+    }
+
+    template <class R, class Kept>
+    static R laid_out(R results, const Kept& kept) {
+        each(results, kept, std::make_index_sequence<sizeof...(of)>());
+        return results;
+    }
+
+  private:
+    template <int at, class Values>
+    static auto argument(const Values& values) {
+        if constexpr (at >= 0 && static_cast<std::size_t>(at) < std::tuple_size_v<Values>) {
+            return std::get<at>(values);
+        } else {
+            return false;
+        }
+    }
+
+    template <class R, class Kept, std::size_t... index>
+    static void each(R& results, const Kept& kept, std::index_sequence<index...> /*indices*/) {
+        (one(result<index>(results), std::get<index>(kept)), ...);
+    }
+
+    template <std::size_t at, class R>
+    static auto& result(R& results) {
+        return results;
+    }
+
+    template <std::size_t at, class... R>
+    static auto& result(std::tuple<R...>& results) {
+        return std::get<at>(results);
+    }
+
+    template <class R, class Argument>
+    static void one(R& result, const Argument& argument) {
+        constexpr bool are_lists = is_list<R> == is_list<Argument>;
+        if constexpr (holds_tensors<R> && holds_tensors<Argument> && are_lists && !is_optional<R>) {
+            lay_out(result, argument);
+        }
+    }
+};
+
+}  // namespace detail
+}  // namespace opwright OPWRIGHT_HIDDEN
