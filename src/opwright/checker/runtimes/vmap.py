@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from opwright.checker.behavior.same_call import shifted_case
 from opwright.checker.cases.case import Case, Family
-from opwright.checker.cases.samples import constants, samples
+from opwright.checker.cases.samples import constants, elements_in, samples
 from opwright.checker.cases.variation import choice
 from opwright.checker.kinds import Kind
 from opwright.checker.models import repro, source
@@ -32,6 +33,17 @@ _BATCH = 3
 # The number of ways to map the tensors of one sample, in a quick check and in a full one.
 _QUICK_MAPPINGS = 10
 _MAPPINGS = 32
+# The number of variations of each family whose batches are checked, in a quick check and in a full one.
+_VARIED = {
+    Family.OPTION: (6, 40),
+    Family.RANK: (2, 8),
+    Family.SIZE: (2, 20),
+    Family.EMPTY: (1, 6),
+    Family.UNEQUAL: (1, 8),
+    Family.STRIDES: (2, 10),
+    Family.DTYPE: (1, 6),
+}
+_MOST_ELEMENTS = 2**16
 # Up to this many combinations are listed, and a random subset is used; of more, each is drawn independently.
 _MOST_LISTED = 4096
 
@@ -46,7 +58,7 @@ def why_not(subject: Subject) -> str:
 
 
 def run(subject: Subject, recorder: Recorder) -> None:
-    """Run batches of each sample: along each dimension of each tensor, and with tensors shared by all calls."""
+    """Run batches of samples, along each dimension of each tensor and with shared tensors; then of variations."""
     steps = Steps(subject, recorder)
     # The author's own calls, each time with other numbers.
     draws = [samples(subject.op, subject.device, subject.options.seed + by) for by in range(_BATCH)]
@@ -56,6 +68,31 @@ def run(subject: Subject, recorder: Recorder) -> None:
             if not subject.expected(calls[0]).refusal:
                 own = constants(calls[0])
                 _check(steps, [call if constants(call) == own else calls[0] for call in calls])
+        if not recorder.failed:
+            for case in _varied(subject):
+                _check_varied(steps, case)
+
+
+def _varied(subject: Subject) -> Iterator[Case]:
+    """Variations of the samples whose batches a rule might handle in another way."""
+    choose = choice(subject.options.seed)
+    for family, counts in _VARIED.items():
+        found = [case for case in subject.varied if case.family is family]
+        found = [case for case in found if 0 < elements_in(case.arguments) <= _MOST_ELEMENTS and _places(case)]
+        yield from choose.sample(found, min(len(found), counts[not subject.options.quick]))
+
+
+def _check_varied(steps: Steps, case: Case) -> None:
+    """Batch a variation with the same call for other numbers; if eager mode rejects it, there is nothing to batch."""
+    calls = [case, *(shifted_case(steps.subject, case, by) for by in range(1, _BATCH))]
+    if not steps.recorder.begin(f"{case.name}, alone", steps.subject.code(case), group=case.group):
+        return
+    try:
+        steps.subject.call(case.fresh())
+    except Exception:
+        return
+    for how, dim in (("batches in front", 0), ("batches last", -1)):
+        _check_mapped(steps, calls, how, dict.fromkeys(_places(case), dim))
 
 
 def _check(steps: Steps, calls: Sequence[Case]) -> None:
@@ -146,7 +183,10 @@ def _check_mapped(steps: Steps, calls: Sequence[Case], how: str, dims: dict[int,
         function = torch.vmap(_one_call(subject, arguments), in_dims=tuple(in_dims.values()))
         return subject.outcome(function(*arguments.values()), arguments)
 
-    outcome = steps.do(step, code, batch)
+    if calls[0].claimed or calls[0].family is Family.SAMPLE:
+        outcome = steps.do(step, code, batch)
+    else:
+        outcome = _do_unless_rejected(steps, step, code, batch)
     if outcome is None:
         return
     # Results are mapped along the first dimension, mutated arguments along their own.
@@ -156,6 +196,17 @@ def _check_mapped(steps: Steps, calls: Sequence[Case], how: str, dims: dict[int,
         results = [_slice(result, dim, at) for result, dim in zip(outcome, places, strict=True)]
         if not steps.judged(f"{step}: call {at} of {len(calls)}", code, case, results):
             return
+
+
+def _do_unless_rejected(steps: Steps, step: str, code: str, action: Callable[[], list[Any]]) -> list[Any] | None:
+    """Perform `action`, which may raise; returns its result, if any."""
+    if not steps.recorder.begin(step, code):
+        return None
+    try:
+        return action()
+    except Exception:
+        steps.recorder.rejected()
+        return None
 
 
 def _check_nested(steps: Steps, calls: Sequence[Case], dims: dict[int, int]) -> None:
@@ -227,7 +278,7 @@ def _cases(calls: Sequence[Case], singles: Sequence[Sequence[Any]], dims: Mappin
     return [
         Case(
             f"{calls[0].name}, call {at} of a batch that maps {mapped}",
-            Family.SAMPLE,
+            calls[0].family,
             pytree.tree_unflatten(list(single), shape),
         )
         for at, single in enumerate(singles)

@@ -220,4 +220,8 @@ def _(make):
         case = found[f"sample 1, x of halves, scale={scale}"]
         assert case.arguments["scale"] == scale
         assert (case.arguments["x"] % 1 == 0.5).all()
-    assert {name.rpartition("scale=")[2] for name in found if ", x with ties, scale=" in name} >= {"0.0", "1e-10", "3.7"}
+    assert {name.rpartition("scale=")[2] for name in found if ", x with ties, scale=" in name} >= {
+        "0.0",
+        "1e-10",
+        "3.7",
+    }

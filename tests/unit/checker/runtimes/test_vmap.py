@@ -93,6 +93,39 @@ def test_a_rule_that_is_wrong_for_one_call_is_found(make_subject: MakeSubject) -
     assert failed.failures[0].case == "sample 1, a batch of one: call 0 of 1"
 
 
+ALONG = """
+@library.op(vmap=True)
+def f(x: Tensor, dim: int = 0) -> Tensor:
+    return x.flip(dim)
+
+@f.vmap
+def _(info, in_dims, x, dim=0):
+    x = x.movedim(in_dims[0], 0)
+    {}
+    return getattr(torch.ops, library.namespace).f(x, dim + 1), 0
+
+@f.samples
+def _(make):
+    yield make.randn(4, 6), 1
+"""
+
+
+def test_a_rule_that_is_wrong_for_an_option_is_found(make_subject: MakeSubject) -> None:
+    failed, _ = cell(make_subject, ALONG.format("pass"))
+    assert failed.failures[0].case.startswith("sample 1, dim=-")
+    assert "batches in front: call " in failed.failures[0].case
+    assert failed.failures[0].kind is Kind.OPTION
+
+
+@pytest.mark.parametrize(
+    "right", ["if dim < 0: dim += x.dim() - 1", "if dim < 0: raise ValueError(f'dim must be at least 0, got {dim}')"]
+)
+def test_a_rule_may_reject_what_no_sample_has(make_subject: MakeSubject, right: str) -> None:
+    passed, steps = cell(make_subject, ALONG.format(right))
+    assert passed.failures == ()
+    assert "sample 1, dim=-1, batches last" in steps
+
+
 def test_a_rule_that_returns_another_shape_for_no_calls_is_found(make_subject: MakeSubject) -> None:
     wrong = "if info.batch_size == 0:\n        return x.new_empty(1, 4, 6), 0"
     failed, _ = cell(make_subject, rule(wrong))
