@@ -19,9 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+# No test depends on how busy the machine is, nor on which inputs a run happens to draw.
+settings.register_profile("opwright", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("opwright")
 
 SWITCH = "OPWRIGHT_REQUIRE"
 INTEGRATION = Path(__file__).parent / "integration"

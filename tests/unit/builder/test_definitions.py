@@ -30,6 +30,30 @@ def test_every_schema_is_in_the_table_and_is_defined(library: opwright.Library) 
     assert 'm.def("g(Tensor x) -> Tensor");' in source
 
 
+def test_the_header_names_the_argument_of_each_gradient(library: opwright.Library) -> None:
+    assert "gradient_layout" not in header_text(library)
+
+    @library.op
+    def mul(x: Tensor, y: Tensor) -> Tensor:
+        return x * y
+
+    mul.backward()
+
+    @library.op
+    def div(x: Tensor, y: Tensor) -> Tensor:
+        return x / y
+
+    @div.backward(saves=("y", "result"))
+    def div_backward(grad: Tensor, y: Tensor, result: Tensor, wanted: list[bool]) -> tuple[Tensor, Tensor]:
+        return grad / y, -grad * result / y
+
+    header = header_text(library)
+    assert "#include <opwright/gradient_layout.h>" in header
+    assert 'opwright::gradient_layouts<"mine">' in header
+    assert 'opwright::GradientLayout<1, 2>{"mul_backward"}' in header
+    assert 'opwright::GradientLayout<-1, 1>{"div_backward"}' in header
+
+
 def test_quotes_are_escaped_for_cpp(library: opwright.Library) -> None:
     for text in (header_text(library), source_text(library)):
         assert r'"f(Tensor x, str mode=\"nearest\") -> Tensor"' in text

@@ -91,6 +91,30 @@ def look(values: list[Any]) -> list[Any]:
     return [(one.shape, one.dtype, one.stride()) if isinstance(one, Tensor) else one and look(one) for one in values]
 
 
+def test_a_backward_with_its_own_reference_returns_the_strides_of_what_it_takes() -> None:
+    library = opwright.Library("mine")
+
+    @library.op
+    def f(x: Tensor, y: Tensor, parts: Sequence[Tensor]) -> Tensor:
+        return x * y + sum(parts)
+
+    @f.backward(saves=("x", "parts"))
+    def f_backward(
+        grad: Tensor, x: Tensor, parts: Sequence[Tensor], wanted: Sequence[bool]
+    ) -> tuple[Tensor, Tensor, list[Tensor]]:
+        return grad.contiguous(), grad * x, [grad.contiguous() for _ in parts] if wanted[2] else []
+
+    x, parts = torch.randn(3, 2).T, [torch.randn(3, 2).T, torch.randn(2, 3)]
+    grad = torch.randn(2, 3)
+    for make in (derive.kernel, derive.fake):
+        of_x, of_y, of_parts = make(f_backward)(grad, x, parts, [True, True, True])
+        assert of_x.stride() == x.stride()
+        assert of_y.stride() == (grad * x).stride()  # y is not saved
+        assert [one.stride() for one in of_parts] == [one.stride() for one in parts]
+        assert make(f_backward)(grad, x, parts, [True, True, False])[2] == []
+    assert torch.equal(of_x, grad)
+
+
 def test_a_gradient_has_the_strides_of_its_argument() -> None:
     op = described(product)
     x, y = torch.randn(3, 2).T, torch.randn(2, 3)

@@ -116,8 +116,8 @@ class LibraryBlock {
         const bool is_name = detail::is_operator_name(text);
         into_.definitions.push_back(
             {is_name ? detail::infer_schema(text, Kernel::signature) : std::string(text), block_.location});
-        into_.implementations.push_back(
-            {is_name ? text : detail::read_schema(text).name, key, &Kernel::template call<>, &Kernel::signature, block_.location});
+        into_.implementations.push_back({is_name ? text : detail::read_schema(text).name, key, &Kernel::template call<>,
+                                         &Kernel::signature, block_.location});
     }
 
     // Only defines an operator: OPWRIGHT_IMPL or Python registers its kernels.

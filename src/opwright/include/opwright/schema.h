@@ -239,8 +239,8 @@ consteval std::array<std::string_view, sizeof...(sizes)> schemas(const char (&..
     return {std::string_view(literals, sizes - 1)...};
 }
 
-// For each result of a backward operator, the index of the argument whose gradient it is, or -1 if the operator does not
-// take that argument. The gradient gets the argument's layout: see gradient_layout.h.
+// For each result of a backward operator, the index of the argument whose gradient it is, or -1 if the operator does
+// not take that argument. The gradient gets the argument's layout: see gradient_layout.h.
 template <int... arguments>
 struct GradientLayout {
     std::string_view name;
@@ -248,7 +248,8 @@ struct GradientLayout {
 
 // The backward operators of a namespace. Generated from op.py:
 //     template <>
-//     inline constexpr auto opwright::gradient_layouts<"ns"> = std::tuple{opwright::GradientLayout<1>{"f_backward"}, ...};
+//     inline constexpr auto opwright::gradient_layouts<"ns"> =
+//         std::tuple{opwright::GradientLayout<1>{"f_backward"}, ...};
 template <detail::text ns>
 inline constexpr std::tuple<> gradient_layouts{};
 
