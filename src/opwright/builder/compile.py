@@ -86,7 +86,7 @@ def build_plan(plan: Plan, *, cache: Cache | None = None, progress: Progress | N
         missing = [unit for unit, key in zip(recipes.units, keys, strict=True) if cache.find_object(key) is None]
         log = ninja.compile_units(missing, work, shown)
         objects = [
-            cache.find_object(key) or _kept(cache, key, unit, work)
+            _kept(cache, key, unit, work) if unit in missing else _found(cache, key, unit)
             for unit, key in zip(recipes.units, keys, strict=True)
         ]
         shown.step("link", plan.name)
@@ -175,6 +175,14 @@ def _finished(plan: Plan, cache: Cache, recipes: Recipes, keys: list[str]) -> Pa
     if len(whole) != len(objects):
         return None
     return cache.find_library(_library_key(recipes, whole), plan.name)
+
+
+def _found(cache: Cache, key: str, unit: ninja.Unit) -> Path:
+    found = cache.find_object(key)
+    if found is None:  # it was there when the build began
+        msg = f"a header of {unit.source.name} changed while other sources were being compiled: build again"
+        raise BuildError(msg)
+    return found
 
 
 def _kept(cache: Cache, key: str, unit: ninja.Unit, work: Path) -> Path:

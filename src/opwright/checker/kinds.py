@@ -220,9 +220,10 @@ _DIAGNOSES = {
         "use int64_t for sizes, strides, indices and their products",
     ),
     Kind.OUT_OF_BOUNDS: Diagnosis(
-        "the kernel reads past the end of an argument, or requires a larger alignment",
-        "a loop or a vector load goes past the last element, or a load expects more than an element's alignment",
-        "end the vector loop at the last whole vector, and use unaligned loads; --sanitize address names the line",
+        "the kernel reads outside of an argument, or requires a larger alignment",
+        "an index or a vector load goes past the last element, or a load expects more than an element's alignment",
+        "check indices, end the vector loop at the last whole vector, and use unaligned loads; --sanitize address "
+        "names the line",
     ),
     Kind.UNINITIALISED: Diagnosis(
         "the result holds uninitialised memory",

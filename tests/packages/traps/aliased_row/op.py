@@ -1,0 +1,46 @@
+"""Subtracts a row from each row of a matrix, in place."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_aliased_row", sources=["faulty.cpp" if FAULTY else "cpu.cpp"])
+
+
+def distinct(x: Tensor) -> bool:
+    """Whether each element of a matrix has an address of its own."""
+    (far, stride), (near, step) = sorted(zip(x.shape, x.stride(), strict=True), key=lambda d: -d[1])
+    return x.numel() < 2 or ((near == 1 or step > 0) and (far == 1 or stride > (near - 1) * step))
+
+
+@library.op(mutates=["x"])
+def subtract_row_(x: Tensor, row: Tensor) -> None:
+    """Subtracts the row from each row of x; the row may be one of them."""
+    if x.dim() != 2 or row.shape != x.shape[1:]:
+        raise ValueError(f"x must be a matrix, row (columns,), got {x.shape} and {row.shape}")
+    if not distinct(x):
+        raise ValueError("x must not overlap itself")
+    x.copy_(x - row)
+
+
+@subtract_row_.fake
+def _(x: Tensor, row: Tensor) -> None:
+    pass
+
+
+@subtract_row_.samples
+def _(make: Make) -> Iterator[tuple[Tensor, Tensor]]:
+    yield make.randn(16, 33), make.randn(33)
+    yield make.randn(3, 8), make.randn(8)

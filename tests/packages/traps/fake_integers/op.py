@@ -1,0 +1,42 @@
+"""Running sums along a dimension, as PyTorch adds up: integers in int64."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opwright.spec import Make
+
+FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
+
+library = opwright.Library("trap_fake_integers", sources=["faulty.cpp" if FAULTY else "cpu.cpp"])
+
+
+@library.op
+def running_sum(x: Tensor, dim: int = -1) -> Tensor:
+    """The sum so far along a dimension: of integers in int64."""
+    if x.dim() == 0:
+        raise ValueError("x must have dimensions")
+    return x.cumsum(dim).contiguous()
+
+
+@running_sum.fake
+def _(x: Tensor, dim: int = -1) -> Tensor:
+    if FAULTY or x.is_floating_point():
+        return x.new_empty(x.shape)
+    return x.new_empty(x.shape, dtype=torch.int64)
+
+
+@running_sum.samples(dtypes=(torch.float64,))
+def _(make: Make) -> Iterator[tuple[Tensor, int]]:
+    yield make.randn(16, 33), -1
+    yield make.randn(4, 5, 6), 1
+    yield make.randint(0, 10, 3, 8), 0
