@@ -25,7 +25,8 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """x * weight + bias, a weight and a bias for each column of x."""
     _rows, channels = x.shape
     if weight.shape != (channels,) or bias.shape != (channels,):
-        raise ValueError(f"weight and bias must be ({channels},), got {weight.shape} and {bias.shape}")
+        msg = f"weight and bias must be ({channels},), got {weight.shape} and {bias.shape}"
+        raise ValueError(msg)
     return (x * weight + bias).contiguous()
 
 

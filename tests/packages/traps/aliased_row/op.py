@@ -29,9 +29,11 @@ def distinct(x: Tensor) -> bool:
 def subtract_row_(x: Tensor, row: Tensor) -> None:
     """Subtracts the row from each row of x; the row may be one of them."""
     if x.dim() != 2 or row.shape != x.shape[1:]:
-        raise ValueError(f"x must be a matrix, row (columns,), got {x.shape} and {row.shape}")
+        msg = f"x must be a matrix, row (columns,), got {x.shape} and {row.shape}"
+        raise ValueError(msg)
     if not distinct(x):
-        raise ValueError("x must not overlap itself")
+        msg = "x must not overlap itself"
+        raise ValueError(msg)
     x.copy_(x - row)
 
 

@@ -25,7 +25,8 @@ def row_max(x: Tensor) -> Tensor:
     """The largest element of each row; its gradient is shared by the elements that are equally large."""
     _rows, columns = x.shape
     if columns == 0:
-        raise ValueError("x must have columns")
+        msg = "x must have columns"
+        raise ValueError(msg)
     return x.amax(1)
 
 

@@ -42,9 +42,9 @@ Tensor sample_points(const Tensor& image, const Tensor& points) {
 #endif
         const double down = double{y} - static_cast<double>(top);
         const double right = double{x} - static_cast<double>(left);
-        to[i] = static_cast<float>(pixel(top, left) * ((1 - down) * (1 - right)) +
-                                   pixel(top, left + 1) * ((1 - down) * right) +
-                                   pixel(top + 1, left) * (down * (1 - right)) + pixel(top + 1, left + 1) * (down * right));
+        to[i] = static_cast<float>(
+            pixel(top, left) * ((1 - down) * (1 - right)) + pixel(top, left + 1) * ((1 - down) * right) +
+            pixel(top + 1, left) * (down * (1 - right)) + pixel(top + 1, left + 1) * (down * right));
     }
     return result;
 }

@@ -25,7 +25,8 @@ def sample_points(image: Tensor, points: Tensor) -> Tensor:
     """The image, bilinear between its pixels and 0 around them, at points (y, x) in pixels; 0 at NaN."""
     height, width = image.shape
     if points.dim() != 2 or points.shape[1] != 2 or points.dtype != image.dtype:
-        raise ValueError(f"points must be (n, 2), of the image's dtype, got {points.shape}")
+        msg = f"points must be (n, 2), of the image's dtype, got {points.shape}"
+        raise ValueError(msg)
     if height == 0 or width == 0:
         nowhere = torch.zeros_like(points[:, 0], dtype=torch.bool)
         return torch.where(nowhere, points.sum(1) + image.sum(), 0.0)

@@ -32,9 +32,11 @@ def conv_step(chunk: Tensor, weight: Tensor, state: Tensor) -> Tensor:
     channels, length = chunk.shape
     _channels, width = weight.shape
     if width == 0 or weight.shape[0] != channels or state.shape != (channels, width - 1):
-        raise ValueError("weight must be (channels, width) with width > 0, state (channels, width - 1)")
+        msg = "weight must be (channels, width) with width > 0, state (channels, width - 1)"
+        raise ValueError(msg)
     if not distinct(state):
-        raise ValueError("state must not overlap itself")
+        msg = "state must not overlap itself"
+        raise ValueError(msg)
     stream = torch.cat([state, chunk], 1)
     windows = stream.unfold(1, width, 1) if length > 0 else stream.new_empty(channels, 0, width)
     result = (windows.double() * weight[:, None].double()).sum(-1).to(chunk.dtype)

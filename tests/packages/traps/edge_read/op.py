@@ -25,7 +25,8 @@ def resample(signals: Tensor, positions: Tensor) -> Tensor:
     """Each signal, linear between its samples, at the positions 0 to length - 1; 0 elsewhere and at NaN."""
     _rows, length = signals.shape
     if length == 0 or positions.dim() != 1 or positions.dtype != signals.dtype:
-        raise ValueError("signals must be (rows, length) with length > 0, positions (n,) of their dtype")
+        msg = "signals must be (rows, length) with length > 0, positions (n,) of their dtype"
+        raise ValueError(msg)
     known = (positions >= 0) & (positions <= length - 1)
     at = torch.where(known, positions, 0.0).double()
     left = at.detach().long()

@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
 
-library = opwright.Library("trap_fake_integers", sources=["faulty.cpp" if FAULTY else "cpu.cpp"])
+library = opwright.Library("trap_fake_integers", sources=["cpu.cpp"])
 
 
 @library.op
 def running_sum(x: Tensor, dim: int = -1) -> Tensor:
     """The sum so far along a dimension: of integers in int64."""
     if x.dim() == 0:
-        raise ValueError("x must have dimensions")
+        msg = "x must have dimensions"
+        raise ValueError(msg)
     return x.cumsum(dim).contiguous()
 
 

@@ -24,7 +24,8 @@ library = opwright.Library("trap_fake_layout")
 def clamp6(x: Tensor) -> Tensor:
     """The elements of x, clamped to [0, 6], in x's memory format."""
     if not x.is_floating_point():
-        raise TypeError(f"x must be floating-point, got {x.dtype}")
+        msg = f"x must be floating-point, got {x.dtype}"
+        raise TypeError(msg)
     return torch.clamp(x, 0, 6)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
 
-library = opwright.Library("trap_fake_remainder", sources=["faulty.cpp" if FAULTY else "cpu.cpp"])
+library = opwright.Library("trap_fake_remainder", sources=["cpu.cpp"])
 
 
 @library.op
@@ -25,7 +25,8 @@ def decimate(signals: Tensor, factor: int = 2) -> Tensor:
     """Each factor-th sample of each row, from the first on."""
     _rows, _length = signals.shape
     if not 1 <= factor <= 2**30:
-        raise ValueError(f"factor must be from 1 to 2^30, got {factor}")
+        msg = f"factor must be from 1 to 2^30, got {factor}"
+        raise ValueError(msg)
     return signals[:, ::factor].clone(memory_format=torch.contiguous_format)
 
 

@@ -29,9 +29,11 @@ def distinct(x: Tensor) -> bool:
 def scale_rows_(x: Tensor, factors: Tensor) -> None:
     """Multiplies row i of x by factors[i]."""
     if x.dim() != 2 or factors.shape != x.shape[:1]:
-        raise ValueError(f"x must be a matrix, factors (rows,), got {x.shape} and {factors.shape}")
+        msg = f"x must be a matrix, factors (rows,), got {x.shape} and {factors.shape}"
+        raise ValueError(msg)
     if not distinct(x):
-        raise ValueError("x must not overlap itself")
+        msg = "x must not overlap itself"
+        raise ValueError(msg)
     x.copy_(x * factors[:, None])
 
 

@@ -24,14 +24,17 @@ library = opwright.Library("trap_loss_ignored", sources=["faulty.cpp" if FAULTY 
 def nll(
     log_probs: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
 ) -> Tensor:
-    """The sum of -weight[target] * log_probs[target] over the rows, or its mean by weight; ignored rows do not count."""
+    """The sum of -weight[target] * log_probs[target] over the rows, or their mean by weight, without ignored rows."""
     rows, classes = log_probs.shape
     if classes == 0 or target.shape != (rows,) or target.dtype != torch.int64:
-        raise ValueError("log_probs must be (rows, classes) with classes > 0, target (rows,) int64")
+        msg = "log_probs must be (rows, classes) with classes > 0, target (rows,) int64"
+        raise ValueError(msg)
     if weight is not None and (weight.shape != (classes,) or weight.dtype != log_probs.dtype):
-        raise ValueError("weight must be (classes,), of log_probs' dtype")
+        msg = "weight must be (classes,), of log_probs' dtype"
+        raise ValueError(msg)
     if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction must be mean or sum, got {reduction}")
+        msg = f"reduction must be mean or sum, got {reduction}"
+        raise ValueError(msg)
     return torch.nn.functional.nll_loss(log_probs, target, weight, ignore_index=ignore_index, reduction=reduction)
 
 

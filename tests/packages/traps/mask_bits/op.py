@@ -24,7 +24,8 @@ library = opwright.Library("trap_mask_bits", sources=["faulty.cpp" if FAULTY els
 def pack_mask(mask: Tensor) -> Tensor:
     """Bit c % 8 of byte c // 8 of a row says whether column c of the uint8 mask is nonzero."""
     if mask.dtype != torch.uint8:
-        raise TypeError(f"mask must be uint8, got {mask.dtype}")
+        msg = f"mask must be uint8, got {mask.dtype}"
+        raise TypeError(msg)
     rows, columns = mask.shape
     whole = (columns + 7) // 8
     bits = torch.nn.functional.pad((mask != 0).to(torch.uint8), (0, whole * 8 - columns))

@@ -24,9 +24,11 @@ library = opwright.Library("trap_masked_attention", sources=["faulty.cpp" if FAU
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
     """softmax(query @ key.T / sqrt(depth)) @ value over the keys in the mask; 0 for a query that may look at none."""
     if query.dim() != 2 or query.shape[1] == 0 or mask.dtype != torch.bool:
-        raise ValueError("query must be (queries, depth) with depth > 0, mask bool")
+        msg = "query must be (queries, depth) with depth > 0, mask bool"
+        raise ValueError(msg)
     if mask.shape != (query.shape[0], key.shape[0]) or value.shape[:1] != key.shape[:1] or value.dim() != 2:
-        raise ValueError("mask must be (queries, keys), value (keys, width)")
+        msg = "mask must be (queries, keys), value (keys, width)"
+        raise ValueError(msg)
     some = mask.any(1, keepdim=True)
     scores = (query @ key.T) / query.shape[1] ** 0.5
     scores = torch.where(some, scores.masked_fill(~mask, -torch.inf), torch.zeros_like(scores))

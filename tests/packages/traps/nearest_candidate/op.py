@@ -24,11 +24,14 @@ library = opwright.Library("trap_nearest_candidate", sources=["faulty.cpp" if FA
 def nearest(points: Tensor, candidates: Tensor) -> Tensor:
     """The index of the candidate nearest to each point in space, of equally near ones the first."""
     if points.dim() != 2 or candidates.dim() != 2 or points.shape[1] != 3 or candidates.shape[1] != 3:
-        raise ValueError(f"points and candidates must be (n, 3), got {points.shape} and {candidates.shape}")
+        msg = f"points and candidates must be (n, 3), got {points.shape} and {candidates.shape}"
+        raise ValueError(msg)
     if candidates.shape[0] == 0:
-        raise ValueError("candidates must not be empty")
+        msg = "candidates must not be empty"
+        raise ValueError(msg)
     if not (points.isfinite().all() and candidates.isfinite().all()):
-        raise ValueError("points and candidates must be finite")
+        msg = "points and candidates must be finite"
+        raise ValueError(msg)
     x, y, z = (points.double()[:, None] - candidates.double()[None]).unbind(-1)
     return (x * x + y * y + z * z).argmin(1)
 

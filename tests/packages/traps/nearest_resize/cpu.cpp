@@ -19,12 +19,10 @@ Tensor resize_nearest(const Tensor& x, int64_t size) {
     Tensor result = torch::stable::new_empty(x, {rows, size});
     const float* from = dense.const_data_ptr<float>();
     float* to = result.mutable_data_ptr<float>();
-#ifdef FAULTY
-    const float scale = static_cast<float>(columns) / static_cast<float>(size);
-#endif
     for (int64_t r = 0; r < rows; ++r) {
         for (int64_t i = 0; i < size; ++i) {
 #ifdef FAULTY
+            const float scale = static_cast<float>(columns) / static_cast<float>(size);
             const int64_t source = std::min(static_cast<int64_t>(static_cast<float>(i) * scale), columns - 1);
 #else
             const int64_t source = i * columns / size;

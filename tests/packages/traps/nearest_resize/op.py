@@ -25,9 +25,11 @@ def resize_nearest(x: Tensor, size: int) -> Tensor:
     """Column i of the result is column floor(i * columns / size) of the matrix x."""
     _rows, columns = x.shape
     if columns == 0:
-        raise ValueError("x must have columns")
+        msg = "x must have columns"
+        raise ValueError(msg)
     if not 1 <= size <= 2**24:
-        raise ValueError(f"size must be from 1 to 2^24, got {size}")
+        msg = f"size must be from 1 to 2^24, got {size}"
+        raise ValueError(msg)
     return x.index_select(1, torch.arange(size, device=x.device) * columns // size).contiguous()
 
 

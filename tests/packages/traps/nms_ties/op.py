@@ -24,11 +24,14 @@ library = opwright.Library("trap_nms_ties", sources=["faulty.cpp" if FAULTY else
 def nms_mask(boxes: Tensor, scores: Tensor, threshold: float = 0.5) -> Tensor:
     """Which boxes (x0, y0, x1, y1) stay: from the best score down, of equal scores the earlier box first."""
     if boxes.dim() != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1]:
-        raise ValueError(f"boxes must be (n, 4) and scores (n,), got {boxes.shape} and {scores.shape}")
+        msg = f"boxes must be (n, 4) and scores (n,), got {boxes.shape} and {scores.shape}"
+        raise ValueError(msg)
     if not 0 <= threshold <= 1:
-        raise ValueError(f"threshold must be from 0 to 1, got {threshold}")
+        msg = f"threshold must be from 0 to 1, got {threshold}"
+        raise ValueError(msg)
     if not (boxes.isfinite().all() and scores.isfinite().all()):
-        raise ValueError("boxes and scores must be finite")
+        msg = "boxes and scores must be finite"
+        raise ValueError(msg)
     corners = boxes.double()
     sides = (corners[:, 2:] - corners[:, :2]).clamp(min=0)
     areas = sides[:, 0] * sides[:, 1]

@@ -24,7 +24,8 @@ library = opwright.Library("trap_norm_zero", sources=["faulty.cpp" if FAULTY els
 def row_norm(x: Tensor) -> Tensor:
     """The Euclidean norm of each row of a matrix; the gradient of a row of zeros is 0."""
     _rows, _columns = x.shape
-    return torch.linalg.vector_norm(x, dim=1)
+    norm: Tensor = torch.linalg.vector_norm(x, dim=1)
+    return norm
 
 
 @row_norm.samples(dtypes=(torch.float64,))

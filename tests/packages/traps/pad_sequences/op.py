@@ -25,11 +25,14 @@ library = opwright.Library("trap_pad_sequences", sources=["faulty.cpp" if FAULTY
 def pad_sequences(sequences: list[Tensor], value: float = 0.0) -> Tensor:
     """A row for each sequence, with the value behind those that are not the longest."""
     if not sequences or any(sequence.dim() != 1 for sequence in sequences):
-        raise ValueError("sequences must be a list of vectors, not empty")
+        msg = "sequences must be a list of vectors, not empty"
+        raise ValueError(msg)
     if any(sequence.dtype != sequences[0].dtype for sequence in sequences):
-        raise TypeError("sequences must be of one dtype")
+        msg = "sequences must be of one dtype"
+        raise TypeError(msg)
     if math.isfinite(value) and abs(value) > torch.finfo(torch.float32).max:
-        raise ValueError(f"value must fit into float32, got {value}")
+        msg = f"value must fit into float32, got {value}"
+        raise ValueError(msg)
     longest = max(sequence.shape[0] for sequence in sequences)
     rows = [torch.nn.functional.pad(row, (0, longest - row.shape[0]), value=value) for row in sequences]
     return torch.stack(rows)

@@ -24,11 +24,14 @@ def max_pool(image: Tensor, kernel: list[int], stride: list[int]) -> Tensor:
     """The largest pixel of each window of kernel (rows, columns), stride (rows, columns) apart."""
     _planes, height, width = image.shape
     if len(kernel) != 2 or len(stride) != 2 or min(*kernel, *stride) < 1:
-        raise ValueError(f"kernel and stride must be 2 positive numbers each, got {kernel} and {stride}")
+        msg = f"kernel and stride must be 2 positive numbers each, got {kernel} and {stride}"
+        raise ValueError(msg)
     if max(stride) > 2**30:
-        raise ValueError(f"stride must be from 1 to 2^30, got {stride}")
+        msg = f"stride must be from 1 to 2^30, got {stride}"
+        raise ValueError(msg)
     if kernel[0] > height or kernel[1] > width:
-        raise ValueError(f"kernel {kernel} is larger than the image")
+        msg = f"kernel {kernel} is larger than the image"
+        raise ValueError(msg)
     windows = image.unfold(1, kernel[0], stride[0]).unfold(2, kernel[1], stride[1])
     return windows.amax((-2, -1)).contiguous()
 

@@ -25,9 +25,11 @@ library = opwright.Library("trap_quantize_half", sources=["faulty.cpp" if FAULTY
 def quantize(x: Tensor, scale: float, zero_point: int = 0) -> Tensor:
     """round(x / scale) + zero_point, ties to even, saturated to int8; NaN becomes zero_point."""
     if not (math.isfinite(scale) and scale > 0):
-        raise ValueError(f"scale must be positive and finite, got {scale}")
+        msg = f"scale must be positive and finite, got {scale}"
+        raise ValueError(msg)
     if not -128 <= zero_point <= 127:
-        raise ValueError(f"zero_point must be from -128 to 127, got {zero_point}")
+        msg = f"zero_point must be from -128 to 127, got {zero_point}"
+        raise ValueError(msg)
     level = torch.round(x.double() / scale)
     level = torch.where(level.isnan(), 0.0, level)
     return (level + zero_point).clamp(-128, 127).to(torch.int8).contiguous()

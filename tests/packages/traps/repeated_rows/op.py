@@ -25,9 +25,11 @@ def take_rows(table: Tensor, index: Tensor) -> Tensor:
     """Row i of the result is row index[i] of the table."""
     rows, _columns = table.shape
     if rows == 0:
-        raise ValueError("table must have rows")
+        msg = "table must have rows"
+        raise ValueError(msg)
     if index.dim() != 1 or index.dtype != torch.int64:
-        raise ValueError(f"index must be (n,) int64, got {index.shape} {index.dtype}")
+        msg = f"index must be (n,) int64, got {index.shape} {index.dtype}"
+        raise ValueError(msg)
     return table.index_select(0, index).contiguous()
 
 

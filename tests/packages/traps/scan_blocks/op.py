@@ -23,7 +23,8 @@ library = opwright.Library("trap_scan_blocks", sources=["faulty.cpp" if FAULTY e
 def running_max(x: Tensor) -> Tensor:
     """The largest element so far of a vector; NaN from the first NaN on."""
     if x.dim() != 1:
-        raise ValueError(f"x must be a vector, got shape {x.shape}")
+        msg = f"x must be a vector, got shape {x.shape}"
+        raise ValueError(msg)
     return x.cummax(0).values.contiguous()
 
 

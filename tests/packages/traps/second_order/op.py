@@ -24,9 +24,11 @@ library = opwright.Library("trap_second_order")
 def soft_clamp(x: Tensor, limit: float = 1.0) -> Tensor:
     """limit * tanh(x / limit)."""
     if not 1e-3 <= limit <= 1e3:
-        raise ValueError(f"limit must be from 0.001 to 1000, got {limit}")
+        msg = f"limit must be from 0.001 to 1000, got {limit}"
+        raise ValueError(msg)
     if not x.is_floating_point():
-        raise TypeError(f"x must be floating-point, got {x.dtype}")
+        msg = f"x must be floating-point, got {x.dtype}"
+        raise TypeError(msg)
     return (torch.tanh(x / limit) * limit).contiguous()
 
 

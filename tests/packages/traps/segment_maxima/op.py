@@ -24,9 +24,11 @@ library = opwright.Library("trap_segment_maxima", sources=["faulty.cpp" if FAULT
 def segment_max(values: Tensor, segment: Tensor, segments: int) -> Tensor:
     """The largest of the values of each segment; 0 for a segment without any."""
     if values.dim() != 1 or segment.shape != values.shape or segment.dtype != torch.int64:
-        raise ValueError("values must be (n,), segment (n,) int64")
+        msg = "values must be (n,), segment (n,) int64"
+        raise ValueError(msg)
     if not 0 <= segments <= 2**24:
-        raise ValueError(f"segments must be from 0 to 2^24, got {segments}")
+        msg = f"segments must be from 0 to 2^24, got {segments}"
+        raise ValueError(msg)
     counts = torch.zeros(segments, dtype=torch.int64, device=values.device).index_add(
         0, segment, torch.ones_like(segment)
     )

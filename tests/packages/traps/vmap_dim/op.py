@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,22 +17,24 @@ if TYPE_CHECKING:
 
 FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
 
-library = opwright.Library("trap_vmap_dim", sources=["faulty.cpp" if FAULTY else "cpu.cpp"])
+library = opwright.Library("trap_vmap_dim", sources=["cpu.cpp"])
 
 
 @library.op
 def sum_to_end(x: Tensor, dim: int = 0) -> Tensor:
     """The sum of each element and those behind it along a dimension."""
     if x.dim() == 0:
-        raise ValueError("x must have dimensions")
+        msg = "x must have dimensions"
+        raise ValueError(msg)
     return x.flip(dim).cumsum(dim).flip(dim).contiguous()
 
 
 @sum_to_end.vmap
-def _(info, in_dims, x, dim=0):
+def _(info: Any, in_dims: tuple[int, None], x: Tensor, dim: int = 0) -> tuple[Tensor, int]:
     x = x.movedim(in_dims[0], 0)
-    if not FAULTY and not 1 - x.dim() <= dim < x.dim() - 1:
-        raise IndexError(f"dim {dim} is out of range")
+    if not 1 - x.dim() <= dim < x.dim() - 1:
+        msg = f"dim {dim} is out of range"
+        raise IndexError(msg)
     inside = dim + 1 if FAULTY or dim >= 0 else dim  # behind the batch
     return torch.ops.trap_vmap_dim.sum_to_end(x, inside), 0
 

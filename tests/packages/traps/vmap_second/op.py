@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,21 +17,23 @@ if TYPE_CHECKING:
 
 FAULTY = os.environ.get("OPWRIGHT_TRAP") != "repaired"
 
-library = opwright.Library("trap_vmap_second", sources=["faulty.cpp" if FAULTY else "cpu.cpp"])
+library = opwright.Library("trap_vmap_second", sources=["cpu.cpp"])
 
 
 @library.op
 def scale_columns(x: Tensor, factors: Tensor) -> Tensor:
     """x * factors for a matrix, or for a stack of matrices with factors of their own or for all of them."""
     if x.dim() not in (2, 3) or factors.dim() not in (1, x.dim() - 1) or factors.dtype != x.dtype:
-        raise ValueError("x must be a matrix or a stack of them, factors a vector, or one for each matrix")
+        msg = "x must be a matrix or a stack of them, factors a vector, or one for each matrix"
+        raise ValueError(msg)
     if factors.shape[-1] != x.shape[-1] or (factors.dim() == 2 and factors.shape[0] != x.shape[0]):
-        raise ValueError(f"factors must fit x {x.shape}, got {factors.shape}")
+        msg = f"factors must fit x {x.shape}, got {factors.shape}"
+        raise ValueError(msg)
     return (x * (factors[:, None] if factors.dim() == 2 else factors)).contiguous()
 
 
 @scale_columns.vmap
-def _(info, in_dims, x, factors):
+def _(info: Any, in_dims: tuple[int | None, int | None], x: Tensor, factors: Tensor) -> tuple[Tensor, int]:
     x_dim, factors_dim = in_dims
     size = info.batch_size
     x = x.expand(size, *x.shape) if x_dim is None else x.movedim(x_dim, 0)
@@ -42,7 +44,8 @@ def _(info, in_dims, x, factors):
     if x.dim() == 3:
         return torch.ops.trap_vmap_second.scale_columns(x, factors), 0
     if x.dim() != 4 or factors.dim() not in (2, 3):
-        raise ValueError("x must be a matrix or a stack of them, factors a vector, or one for each matrix")
+        msg = "x must be a matrix or a stack of them, factors a vector, or one for each matrix"
+        raise ValueError(msg)
     stack = x.shape[1]
     if factors.dim() == 2:
         factors = factors[:, None].expand(size, stack, factors.shape[1])

@@ -25,7 +25,8 @@ def apply_window(frames: Tensor, sharpness: float = 2.5) -> Tensor:
     """frames * exp(-(sharpness * t)**2 / 2), where t goes from -1 to 1 over each frame."""
     _count, length = frames.shape
     if not 0 <= sharpness <= 1e6:
-        raise ValueError(f"sharpness must be from 0 to 1e6, got {sharpness}")
+        msg = f"sharpness must be from 0 to 1e6, got {sharpness}"
+        raise ValueError(msg)
     at = torch.arange(length, dtype=torch.float64, device=frames.device)
     t = sharpness * ((at - (length - 1) / 2) / (length / 2))
     return (frames.double() * torch.exp(-0.5 * (t * t))).to(frames.dtype).contiguous()
