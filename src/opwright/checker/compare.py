@@ -27,6 +27,7 @@ _KINDS = {
     Family.RANK: Kind.RANK,
     Family.MAGNITUDE: Kind.MAGNITUDE,
     Family.EDGE: Kind.EDGE_VALUES,
+    Family.NUMBER: Kind.EDGE_VALUES,
     Family.SPECIAL: Kind.SPECIAL_VALUES,
     Family.INTEGER: Kind.INTEGER_VALUES,
     Family.OPTION: Kind.OPTION,

@@ -49,6 +49,7 @@ def case(family: Family, *shape: int, claimed: bool = False) -> Case:
         (Family.RANK, Kind.RANK),
         (Family.MAGNITUDE, Kind.MAGNITUDE),
         (Family.EDGE, Kind.EDGE_VALUES),
+        (Family.NUMBER, Kind.EDGE_VALUES),
         (Family.INTEGER, Kind.INTEGER_VALUES),
         (Family.OPTION, Kind.OPTION),
         (Family.SHARED, Kind.SHARED),

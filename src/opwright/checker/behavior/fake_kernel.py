@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from opwright.checker.subject import Subject
 
 # The fake kernel sees no numbers, so variations of the numbers do not matter. Eager mode checks rejections.
-_NUMBERS = {Family.MAGNITUDE, Family.EDGE, Family.SPECIAL, Family.INTEGER, Family.SHARED, Family.FAR, Family.BAD_DEVICE}
+_NUMBERS = {
+    *(Family.MAGNITUDE, Family.EDGE, Family.NUMBER, Family.SPECIAL, Family.INTEGER, Family.SHARED, Family.FAR),
+    Family.BAD_DEVICE,
+}
 # A quick check compares this many variations, at about a millisecond each; a full one compares all, and pairs.
 _QUICK_CASES = 110
 # The number of random combinations of dtypes.

@@ -24,6 +24,7 @@ class Family(enum.Enum):
     RANK = "rank"
     MAGNITUDE = "magnitude"
     EDGE = "edge values"
+    NUMBER = "given numbers"
     SPECIAL = "special values"
     INTEGER = "integers"
     OPTION = "option"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Family
 from opwright.checker.cases.variation import Variation, tensors
@@ -30,6 +31,9 @@ _LITERAL_TYPES = (int, float, str)
 # The literals of each type that are tried: those in the source come before those in its constants, such as a table.
 _MOST_LITERALS = 32
 _LONGEST = 40
+_MOST_THRESHOLDS = 12
+# Larger numbers are tried for their own sake.
+_LARGEST_THRESHOLD = 1e6
 
 
 def options(op: Op, case: Case) -> Iterator[Variation]:
@@ -42,6 +46,16 @@ def options(op: Op, case: Case) -> Iterator[Variation]:
             if not any(_same(other, one) for one in seen):
                 seen.append(other)
                 yield _given(parameter.name, other)
+
+
+def thresholds(op: Op, case: Case) -> list[float]:
+    """The numbers with which a reference may compare those in tensors: its options in `case`, and its literals."""
+    literals = _literals(op.reference)
+    given = [leaf for leaf in pytree.tree_leaves(case.arguments) if isinstance(leaf, (int, float))]
+    written = [number for one in (*literals.get(float, ()), *literals.get(int, ())) for number in (one, -one)]
+    numbers = (float(one) for one in (*given, *written) if not isinstance(one, bool))
+    found = dict.fromkeys(number for number in numbers if abs(number) <= _LARGEST_THRESHOLD)
+    return list(found)[:_MOST_THRESHOLDS]
 
 
 def _given(name: str, value: Any) -> Variation:

@@ -13,6 +13,7 @@ from opwright.checker.cases.case import Case, Family, size_family
 from opwright.checker.cases.combined import combined
 from opwright.checker.cases.layouts import far_apart, layouts
 from opwright.checker.cases.options import options as other_options
+from opwright.checker.cases.options import thresholds
 from opwright.checker.cases.resized import resized
 from opwright.checker.cases.samples import by_size, elements_in, redrawn
 from opwright.checker.cases.shapes import ranks, unequal
@@ -97,7 +98,7 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options, costs
     for _ in range(_QUICK_PAIRS if options.quick else _PAIRS):
         base = choose.choice(chosen if not resized or choose.random() < 1 / 2 else resized)
         groups = [
-            list(contents(base, options.seed)),
+            list(contents(base, options.seed, thresholds(op, base))),
             list(other_options(op, base)),
             list(_layouts(op, base)),
             [*shared(op, base), *unequal(base)],
@@ -137,7 +138,7 @@ def _numbers_with_options(op: Op, sample: Case, options: Options) -> Iterator[Ca
 def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
     """Variations of the numbers, options, ranks, shapes and shared memory of one sample."""
     for variations in (
-        contents(case, options.seed),
+        contents(case, options.seed, thresholds(op, case)),
         other_options(op, case),
         ranks(case),
         unequal(case),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,7 +14,7 @@ from opwright.checker.cases.case import Family
 from opwright.checker.cases.variation import Arguments, Change, Variation, generator, replaced, tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from opwright.checker.cases.case import Case
 
@@ -20,16 +22,22 @@ if TYPE_CHECKING:
 Content = Callable[[Tensor, torch.Generator], Tensor]
 
 _SCALES = (1e-30, 1e-20, 1e-10, 1e-5, 1e-3, 1e3, 1e5, 1e10, 1e20, 1e30)
-# Positions are tried in this many of the largest dimensions.
+# Positions in this many of the largest dimensions are tried.
 _MOST_SIZES = 3
 _OFFSETS = (1.0, -1.0, 1e2, 1e4, -1e4)
 _SPECIAL = {"NaN": (float("nan"),), "infinities": (float("inf"), float("-inf"))}
 _ROW_VALUES = {"NaN": float("nan"), "-inf": float("-inf"), "+inf": float("inf")}
 
 
-def contents(case: Case, seed: int) -> Iterator[Variation]:
-    """Variations of the numbers in the tensors of `case`: in all tensors of a kind at once, and in each alone."""
-    limits = _limits(case)
+def contents(case: Case, seed: int, numbers: Sequence[float] = ()) -> Iterator[Variation]:
+    """Variations of the numbers in the tensors of `case`: in all tensors of a kind at once, and in each alone.
+
+    Args:
+        case: the call to vary.
+        seed: of the random numbers.
+        numbers: further numbers to try in each tensor, at which an operator may behave in another way.
+    """
+    limits = dict.fromkeys([*_limits(case), *numbers])
     for holds, table in _TABLES:
         paths = [path for path, tensor in tensors(case.arguments) if holds(tensor) and tensor.numel()]
         for what, (family, content) in table.items():
@@ -37,18 +45,16 @@ def contents(case: Case, seed: int) -> Iterator[Variation]:
                 yield Variation(f"all tensors {what}", family, _changing(paths, content, seed, case.name, what))
             for path in paths:
                 yield Variation(f"{path} {what}", family, _changing([path], content, seed, case.name, what), path)
-        if holds not in _POSITIONS:
-            continue
-        family, position, least = _POSITIONS[holds]
         for number in limits:
-            for path in paths if number >= least else ():
-                what = f"with the position {number}"
-                change = _changing([path], position(number), seed, case.name, what)
-                yield Variation(f"{path} {what}", family, change, path)
+            if holds in _PLACED and _PLACED[holds].takes(number):
+                what, placed = f"with the number {number:g}", _PLACED[holds]
+                for path in paths:
+                    change = _changing([path], placed.content(number), seed, case.name, what)
+                    yield Variation(f"{path} {what}", placed.family, change, path)
 
 
 def _limits(case: Case) -> list[int]:
-    """The last position in each dimension and the next one, for tensors of positions; -1 and 0 are before and first."""
+    """The last position in each dimension and the next one, and -1 and 0: a tensor may hold positions in another."""
     sizes = sorted({size for _, tensor in tensors(case.arguments) for size in tensor.shape if size > 1})
     return sorted({number for size in (0, *sizes[-_MOST_SIZES:]) for number in (size - 1, size)})
 
@@ -216,10 +222,10 @@ def _limit(name: str, *, everywhere: bool) -> Content:
     return put
 
 
-def _position(number: int) -> Content:
+def _integer(number: float) -> Content:
     def put(x: Tensor, g: torch.Generator) -> Tensor:
         info = torch.iinfo(x.dtype)
-        return _single(max(info.min, min(number, info.max)))(x, g)
+        return _single(max(info.min, min(int(number), info.max)))(x, g)
 
     return put
 
@@ -276,8 +282,24 @@ _TABLES: tuple[tuple[Callable[[Tensor], bool], dict[str, tuple[Family, Content]]
     (_is_integer, _INTEGER),
     (_is_boolean, _BOOLEAN),
 )
-# What puts a position into a tensor, and the least one: the others have names of their own.
-_POSITIONS: dict[Callable[[Tensor], bool], tuple[Family, Callable[[int], Content], int]] = {
-    _is_floating: (Family.EDGE, _sprinkled, -1),
-    _is_integer: (Family.INTEGER, _position, 1),
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """How a given number gets into tensors of one kind.
+
+    Attributes:
+        family: the family of the variations.
+        content: puts a number into a tensor.
+        takes: whether a tensor of this kind may hold the number, and no other content is the same.
+    """
+
+    family: Family
+    content: Callable[[float], Content]
+    takes: Callable[[float], bool]
+
+
+_PLACED: dict[Callable[[Tensor], bool], _Placed] = {
+    _is_floating: _Placed(Family.NUMBER, _sprinkled, math.isfinite),
+    _is_integer: _Placed(Family.INTEGER, _integer, lambda number: float(number).is_integer() and number not in (-1, 0)),
 }

@@ -23,6 +23,7 @@ T = TypeVar("T")
 # at ties. NaN and infinities are left out: there, the derivative of a reference depends on its formula.
 _MOST = {
     Family.EDGE: (10, 80),
+    Family.NUMBER: (3, 24),
     Family.SPECIAL: (1, 8),
     Family.MAGNITUDE: (2, 30),
     Family.STRIDES: (4, 30),

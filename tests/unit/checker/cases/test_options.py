@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from opwright.checker.cases.case import Family
-from opwright.checker.cases.options import _literals, options
+from opwright.checker.cases.options import _literals, options, thresholds
 
 if TYPE_CHECKING:
     from tests.unit.checker.conftest import MakeSubject
@@ -170,3 +170,21 @@ def _(make):
     found = [one.of(case).arguments["n"] for one in options(op, case)]
     assert 0 in found
     assert 12345 not in found
+
+
+def test_options_and_literals_may_be_thresholds_of_numbers_in_tensors(make_subject: MakeSubject) -> None:
+    subject = make_subject(
+        """
+@library.op
+def f(x: Tensor, ignored: int, limit: float, flag: bool, sizes: Sequence[int]) -> Tensor:
+    return torch.where((x > limit) & (x != ignored), x, 20.5)
+
+@f.samples
+def _(make):
+    yield make.randn(3, 4), -100, 0.25, True, [7, 10**9]
+"""
+    )
+    (case,) = subject.samples
+    assert thresholds(subject.op, case) == [-100.0, 0.25, 7.0, 20.5, -20.5]
+    with_number = {one.name for one in subject.varied if one.family is Family.NUMBER}
+    assert {"sample 1, x with the number -100", "sample 1, x with the number 0.25"} <= with_number

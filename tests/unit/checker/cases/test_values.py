@@ -35,7 +35,7 @@ def changed_case(arguments: dict[str, Tensor], what: str, seed: int = 0) -> dict
 
 def names(x: Tensor) -> list[str]:
     found = [one.what.removeprefix("x ") for one in contents(Case("sample 1", Family.SAMPLE, {"x": x}), 0)]
-    return [what for what in found if "position" not in what]
+    return [what for what in found if "the number" not in what]
 
 
 def some(dtype: torch.dtype, *shape: int) -> Tensor:
@@ -187,7 +187,7 @@ def test_every_content_has_its_promise_here() -> None:
 def test_every_tensor_gets_the_limits_of_the_positions_in_the_others(dtype: torch.dtype, first: list[int]) -> None:
     given_at = {"signals": torch.ones(4, 32), "at": torch.full((7,), 9, dtype=dtype)}
     case = Case("sample 1", Family.SAMPLE, given_at)
-    limits = [one for one in contents(case, 0) if one.what.startswith("at with the position ")]
+    limits = [one for one in contents(case, 0) if one.what.startswith("at with the number ")]
     assert [int(one.what.rpartition(" ")[2]) for one in limits] == [*first, 3, 4, 6, 7, 31, 32]
     for one in limits:
         made = one.of(case).arguments
@@ -197,7 +197,7 @@ def test_every_tensor_gets_the_limits_of_the_positions_in_the_others(dtype: torc
 
 def test_a_position_stays_in_the_range_of_the_dtype() -> None:
     given_at = {"signals": torch.ones(300), "at": torch.zeros(4, dtype=torch.uint8)}
-    (found,) = [one for one in contents(Case("", Family.SAMPLE, given_at), 0) if one.what == "at with the position 300"]
+    (found,) = [one for one in contents(Case("", Family.SAMPLE, given_at), 0) if one.what == "at with the number 300"]
     assert 255 in found.change(given_at)["at"].tolist()
 
 
