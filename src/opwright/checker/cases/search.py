@@ -117,6 +117,7 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options, costs
             yield Case(case.name, Family.PAIR, case.arguments)
     for case in _numbers_with_options(op, chosen[0], options):
         if case.name not in seen and costs.is_affordable(case.arguments):
+            seen.add(case.name)
             yield case
     for case in combined(op, chosen, _QUICK_COMBINED if options.quick else _COMBINED, options.seed):
         if costs.is_affordable(case.arguments, _MOST_COMBINED_ELEMENTS):

@@ -225,3 +225,20 @@ def _(make):
         "1e-10",
         "3.7",
     }
+
+
+def test_pairs_of_lists_have_names_of_their_own(make_subject: MakeSubject) -> None:
+    subject = make_subject(
+        """
+@library.op
+def f(xs: Sequence[Tensor], n: int) -> Tensor:
+    return sum(xs[1:], xs[0]) + n
+
+@f.samples
+def _(make):
+    yield [make.randn(4), make.randn(4)], 3
+"""
+    )
+    names = [case.name for case in subject.pairs()]
+    assert len(set(names)) == len(names)
+    assert any("xs=[" in name and " with " in name for name in names)
