@@ -63,6 +63,8 @@ _QUICK_COMBINED = 40
 _MOST_COMBINED_ELEMENTS = 2**20
 # A quick check tries this many variations of a family, chosen at random.
 _QUICK_OF_A_FAMILY = 40
+# At least, if it never varies all tensors at once.
+_QUICK_ALONE = 8
 
 
 def varied(op: Op, given: list[Case], device: str, options: Options, costs: Costs) -> list[Case]:
@@ -161,6 +163,10 @@ def _some(variations: list[Variation], options: Options) -> Iterable[Variation]:
         return variations
     choose = choice(options.seed)
     first = [one for one in variations if one.what.startswith("all tensors ")]
+    alone = {one.family for one in variations} - {one.family for one in first}
+    for family in sorted(alone, key=lambda one: one.value):
+        found = [one for one in variations if one.family is family]
+        first += choose.sample(found, min(len(found), _QUICK_ALONE))
     rest = [one for one in variations if one not in first]
     return [*first, *choose.sample(rest, max(0, min(len(rest), _QUICK_OF_A_FAMILY - len(first))))]
 
