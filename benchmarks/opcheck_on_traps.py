@@ -5,9 +5,9 @@
 The operators are those of tests/packages/traps, whose expected.json names the fault of each. opcheck gets every
 operator of a library with every sample of its author, as it is and with floating-point inputs that require grad. It
 catches a trap if it raises, or the process dies or times out. It first gets the repaired twin, which it must accept:
-otherwise its objection is not to the fault, and does not count. `opwright check --quick` gets only the folder, and
-catches a trap if one of the kinds in expected.json is among the faults that it names (if a trap has several faults, if
-all are).
+otherwise its objection is not to the fault, and does not count. `opwright check` gets only the folder, with `--quick`
+unless expected.json asks for a full check, and catches a trap if one of the kinds in expected.json is among the faults
+that it names (if a trap has several faults, if all are).
 
 Each runs in its own process, so that a crash costs one line of the table.
 """
@@ -107,7 +107,8 @@ def opcheck(folder: Path, expected: dict[str, Any]) -> Verdict:
 
 def opwright_check(folder: Path, expected: dict[str, Any]) -> Verdict:
     """The verdict of `opwright check` on the library in `folder`."""
-    code, text = _outcome([sys.executable, "-m", "opwright", "check", str(folder), "--quick", "--json", "-"], "faulty")
+    extent = [] if expected.get("full") else ["--quick"]
+    code, text = _outcome([sys.executable, "-m", "opwright", "check", str(folder), *extent, "--json", "-"], "faulty")
     try:
         report = json.loads(text)
     except json.JSONDecodeError:

@@ -28,21 +28,14 @@ inline bool have_same_strides(const Tensor& one, const Tensor& other) {
     return true;
 }
 
-inline bool have_same_sizes(const Tensor& one, const Tensor& other) {
-    if (one.dim() != other.dim()) return false;
-    for (std::int64_t d = 0; d < one.dim(); ++d) {
-        if (one.size(d) != other.size(d)) return false;
-    }
-    return true;
-}
-
 // A gradient that cannot be this argument's stays as it is: `opwright check` reports it.
 inline void lay_out(Tensor& gradient, const Tensor& argument) {
     if (!gradient.defined() || !argument.defined() || gradient.numel() == 0) return;
-    if (!have_same_sizes(gradient, argument) || gradient.scalar_type() != argument.scalar_type()) return;
+    // Not ==, which arrays lack in PyTorch 2.11.
+    if (!gradient.sizes().equals(argument.sizes()) || gradient.scalar_type() != argument.scalar_type()) return;
     if (gradient.device() != argument.device()) return;
-    const bool row_major = argument.is_contiguous();
-    if (row_major && have_same_strides(gradient, argument)) return;
+    // Without gaps, and so the strides that empty_like would have.
+    if (argument.is_contiguous() && have_same_strides(gradient, argument)) return;
     Tensor laid_out = torch::stable::empty_like(argument);
     if (have_same_strides(gradient, laid_out)) return;
     torch::stable::copy_(laid_out, gradient);

@@ -23,14 +23,14 @@ def f_backward(
 ) -> tuple[Tensor, Tensor]:
     zero = torch.zeros_like(x)
     to_product, to_sum = (zero if grad is None else grad for grad in (grad_0, grad_1))
-    return to_product * y + to_sum, to_product * {other} + to_sum
+    return to_product * y.conj() + to_sum, to_product * {other}.conj() + to_sum
 """
 
 
 @pytest.mark.parametrize(
     ("reference", "wrong", "right", "case"),
     [
-        ("x * x", "grad * x", "2 * grad * x", "sample 1"),
+        ("x * x", "grad * x", "2 * grad * x.conj()", "sample 1"),
         ("x.relu()", "grad * (x >= 0)", "grad * (x > 0)", "sample 1, x "),
     ],
 )

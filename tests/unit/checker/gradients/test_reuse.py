@@ -31,7 +31,7 @@ class Right(Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
         x, y = ctx.saved_tensors
-        return 2 * g * x * y, g * x * x
+        return 2 * g * (x * y).conj(), g * (x * x).conj()
 
 
 class InTheMemoryOfAnArgument(Right):
@@ -65,7 +65,7 @@ class WithoutVersions(Right):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
         x, (y,) = ctx.x, ctx.saved_tensors
-        return 2 * g * x * y, g * x * x
+        return 2 * g * (x * y).conj(), g * (x * x).conj()
 
 
 class OfTheResult(Right):
@@ -80,7 +80,7 @@ class OfTheResult(Right):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
         x, y = ctx.saved_tensors
-        return 2 * g * x * y + (ctx.kept - x * x * y), g * x * x
+        return 2 * g * (x * y).conj() + (ctx.kept - x * x * y), g * (x * x).conj()
 
 
 class InOneBuffer(Right):
@@ -97,7 +97,7 @@ class InOneBuffer(Right):
     def backward(ctx: Any, g: Tensor) -> Any:
         kept = InOneBuffer.kept
         x, y = kept if kept[0].shape == g.shape else ctx.saved_tensors
-        return 2 * g * x * y, g * x * x
+        return 2 * g * (x * y).conj(), g * (x * x).conj()
 
 
 class InOneBufferOfAllThreads(Right):
@@ -118,7 +118,7 @@ class InOneBufferOfAllThreads(Right):
         with contextlib.suppress(threading.BrokenBarrierError):
             InOneBufferOfAllThreads.both.wait(timeout=20)
         x, y = InOneBufferOfAllThreads.kept
-        return 2 * g * x * y, g * x * x
+        return 2 * g * (x * y).conj(), g * (x * x).conj()
 
 
 @pytest.mark.parametrize(

@@ -143,12 +143,12 @@ def test_a_backward_that_misreads_other_incoming_gradients_is_found(
 def test_gradients_of_arguments_that_are_the_same_tensor_add_up(judge: Judge) -> None:
     def once(_: Any, g: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         same = x.data_ptr() == y.data_ptr()
-        return g * y, torch.zeros_like(x) if same else g * x
+        return g * y.conj(), torch.zeros_like(x) if same else g * x.conj()
 
     two: dict[str, Any] = {"samples": "make.randn(4, 5), make.randn(4, 5)", "parameters": "x: Tensor, y: Tensor"}
     (failure,) = judge("x * y", kernel=kernel(lambda x, y: x * y, once), **two).failures
     assert failure.case == "sample 1, x and y the same tensor: all gradients"
-    assert judge("x * y", kernel=kernel(lambda x, y: x * y, lambda _, g, x, y: (g * y, g * x)), **two).failures == ()
+    assert judge("x * y", kernel=kernel(lambda x, y: x * y, lambda _, g, x, y: (g * y.conj(), g * x.conj())), **two).failures == ()
 
 
 def test_each_result_is_used_alone_and_for_each_argument_alone(make_subject: MakeSubject) -> None:
