@@ -88,6 +88,11 @@ class Recorder:
         self._failures.setdefault(failure.kind.value, failure)
 
     @property
+    def has_died(self) -> bool:
+        """Whether a step of this cell ended an earlier process."""
+        return bool(self._skip)
+
+    @property
     def failed(self) -> bool:
         """Whether a fault was found."""
         return bool(self._failures)

@@ -46,6 +46,9 @@ _QUICK_SIZES = (0, 1, 2, 8, 9, 17, 64, 256)
 _SPLIT_ELEMENTS = 2**17
 _SPLIT_ROWS = 70001
 _MOST_ELEMENTS = 2**21
+# From this size on, bad integers are tried in the largest size of each dimension.
+_LARGE = 512
+_BAD_INTEGERS = (" with one -1", " with one past the largest")
 # The most elements of what the samples make on the way to their arguments, such as a mask, when their sizes vary.
 _MOST_DRAWN = 2**25
 # Only the smallest samples vary in layouts, sizes and numbers: photographs would take minutes.
@@ -78,6 +81,7 @@ def varied(op: Op, given: list[Case], device: str, options: Options, costs: Cost
         *sizes,
         *(case for at in chosen for case in resized(given[at], _variations_of(given[at], sizes), quick=options.quick)),
         *(case for at in chosen for case in _others(op, given[at], options)),
+        *_large_with_bad_integers(sizes, options),
         *_far(given[smallest[0]], op),
         *_made(_bad(given[smallest[0]]), given[smallest[0]]),
     ]
@@ -148,6 +152,18 @@ def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
         shared(op, case),
     ):
         yield from _made(_some(list(variations), options), case)
+
+
+def _large_with_bad_integers(sizes: list[Case], options: Options) -> Iterator[Case]:
+    """An index out of range among so many that threads divide them: an error in a thread must reach the caller."""
+    largest: dict[str, Case] = {}
+    for case in sizes:
+        name, size = case.size or ("", 0)
+        before = largest.get(name, case)
+        if size >= _LARGE and before.size is not None and size >= before.size[1]:
+            largest[name] = case
+    for case in largest.values():
+        yield from _made((one for one in contents(case, options.seed) if one.what.endswith(_BAD_INTEGERS)), case)
 
 
 def _made(variations: Iterable[Variation], case: Case) -> Iterator[Case]:

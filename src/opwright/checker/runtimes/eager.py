@@ -39,7 +39,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
         # A fault on the simplest case would only repeat on its variations.
         check_results(subject, recorder, subject.varied)
         _check_large(subject, recorder)
-    if not recorder.failed:
+    if not (recorder.failed or recorder.has_died):
         check_results(subject, recorder, subject.pairs())
     check_later(subject, recorder)
     check_repetition(subject, recorder)

@@ -79,7 +79,8 @@ def _varied(subject: Subject) -> Iterator[Case]:
     for family, counts in _VARIED.items():
         found = [case for case in subject.varied if case.family is family]
         found = [case for case in found if 0 < elements_in(case.arguments) <= _MOST_ELEMENTS and _places(case)]
-        yield from choose.sample(found, min(len(found), counts[not subject.options.quick]))
+        accepted = (case for case in choose.sample(found, len(found)) if _is_accepted(subject, case))
+        yield from itertools.islice(accepted, counts[not subject.options.quick])
 
 
 def _check_varied(steps: Steps, case: Case) -> None:

@@ -148,7 +148,12 @@ def test_gradients_of_arguments_that_are_the_same_tensor_add_up(judge: Judge) ->
     two: dict[str, Any] = {"samples": "make.randn(4, 5), make.randn(4, 5)", "parameters": "x: Tensor, y: Tensor"}
     (failure,) = judge("x * y", kernel=kernel(lambda x, y: x * y, once), **two).failures
     assert failure.case == "sample 1, x and y the same tensor: all gradients"
-    assert judge("x * y", kernel=kernel(lambda x, y: x * y, lambda _, g, x, y: (g * y.conj(), g * x.conj())), **two).failures == ()
+    assert (
+        judge(
+            "x * y", kernel=kernel(lambda x, y: x * y, lambda _, g, x, y: (g * y.conj(), g * x.conj())), **two
+        ).failures
+        == ()
+    )
 
 
 def test_each_result_is_used_alone_and_for_each_argument_alone(make_subject: MakeSubject) -> None:
