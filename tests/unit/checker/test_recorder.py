@@ -30,6 +30,8 @@ def test_a_step_of_which_a_process_died_is_not_done_again(events: list[dict[str,
     again = recorder(events, "sample 1")
     assert not again.begin("sample 1")
     assert again.died_of("sample 1")
+    assert again.has_died
+    assert not recorder(events).has_died
     assert again.begin("sample 2")
     assert [event["step"] for event in events] == ["sample 2"]
 

@@ -242,3 +242,21 @@ def _(make):
     names = [case.name for case in subject.pairs()]
     assert len(set(names)) == len(names)
     assert any("xs=[" in name and " with " in name for name in names)
+
+
+def test_bad_integers_are_tried_where_threads_divide_the_work(make_subject: MakeSubject) -> None:
+    subject = make_subject(
+        """
+@library.op
+def f(table: Tensor, index: Tensor) -> Tensor:
+    return table[index]
+
+@f.samples
+def _(make):
+    yield make.randn(5, 4), make.randint(0, 5, make.size(7))
+"""
+    )
+    found = [case for case in subject.varied if case.name.endswith("index with one past the largest")]
+    (large,) = [case for case in found if case.arguments["index"].numel() > 4096]
+    assert int(large.arguments["index"].max()) == 5
+    assert large.family is Family.INTEGER
