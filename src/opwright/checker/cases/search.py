@@ -160,7 +160,7 @@ def _large_with_bad_integers(sizes: list[Case], options: Options) -> Iterator[Ca
     for case in sizes:
         name, size = case.size or ("", 0)
         before = largest.get(name, case)
-        if size >= _LARGE and before.size is not None and size >= before.size[1]:
+        if _LARGE <= size != _SPLIT_ROWS and before.size is not None and size >= before.size[1]:
             largest[name] = case
     for case in largest.values():
         yield from _made((one for one in contents(case, options.seed) if one.what.endswith(_BAD_INTEGERS)), case)
