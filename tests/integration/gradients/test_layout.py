@@ -53,7 +53,7 @@ def test_a_native_gradient_has_the_strides_of_its_argument(native: Loaded, call:
     g, x = torch.randn(4, 6, dtype=torch.float64), tensors()[layout]
     found, arguments = CALLS[call](native.ops, g, x)
     plain, _ = CALLS[call](native.ops, g, x.contiguous())
-    for gradient, other, argument in zip(tree_leaves(found), tree_leaves(plain), arguments, strict=False):
+    for gradient, other, argument in zip(tree_leaves(found), tree_leaves(plain), arguments, strict=True):
         assert strides(gradient) == strides(torch.empty_like(argument))
         assert torch.equal(gradient, other)
 

@@ -155,7 +155,7 @@ def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
 
 
 def _large_with_bad_integers(sizes: list[Case], options: Options) -> Iterator[Case]:
-    """An index out of range among so many that threads divide them: an error in a thread must reach the caller."""
+    """Invalid indices in calls that threads may divide: an error in a thread must reach the caller."""
     largest: dict[str, Case] = {}
     for case in sizes:
         name, size = case.size or ("", 0)
