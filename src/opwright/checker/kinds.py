@@ -272,7 +272,7 @@ _DIAGNOSES = {
     ),
     Kind.RACE: Diagnosis(
         "calls from several threads at once disturb each other",
-        "threads share a buffer or a sum without a lock",
+        "threads share a buffer or a sum without a lock: results are wrong, or the process ends",
         "keep scratch memory local to the call, and give each thread its own part of the output",
     ),
     Kind.THREADS: Diagnosis(

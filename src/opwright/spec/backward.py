@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,15 @@ class _BackwardOp(Op):
             self._fake = _derived(forward, name, expected, "empty_gradients")
         else:
             _check_signature(self, expected)
+
+    @functools.cached_property
+    def differentiable(self) -> tuple[str, ...]:
+        """By default, all that it gets but the arguments by which the operator itself has no gradient."""
+        declared = self._in_order(self._differentiable)
+        if self._differentiable is not None:
+            return declared
+        fixed = {parameter.name for parameter in self.forward.parameters} - set(self.forward.differentiable)
+        return tuple(name for name in declared if name not in fixed)
 
     @property
     def has_samples(self) -> bool:

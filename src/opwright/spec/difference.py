@@ -13,7 +13,7 @@ from torch import Tensor
 from opwright.spec.rounding import SMALL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from opwright.spec.rounding import Nearby
 
@@ -101,7 +101,7 @@ def differs(
     if result.is_meta:
         return None  # meta tensors hold no numbers
     flat = replace(goal, own=own.flatten(), precise=goal.precise.flatten())
-    wrong = _wrong(result.flatten(), flat, tolerance.get(result.dtype, 0.0))
+    wrong = _wrong(result.flatten(), flat, result.shape, tolerance.get(result.dtype, 0.0))
     return _difference(result, goal.precise, wrong) if len(wrong) else None
 
 
@@ -127,8 +127,8 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
 
 
-def _wrong(result: Tensor, goal: Goal, extra: float) -> Tensor:
-    """The places in the flat `result` that rounding does not explain."""
+def _wrong(result: Tensor, goal: Goal, shape: Sequence[int], extra: float) -> Tensor:
+    """The places in the flat `result`, whose own shape is `shape`, that rounding does not explain."""
     found = []
     parts = (tensor.split(_CHUNK_ELEMENTS) for tensor in (result, goal.own, goal.precise))
     for number, (some, own, precise) in enumerate(zip(*parts, strict=True)):
@@ -137,7 +137,7 @@ def _wrong(result: Tensor, goal: Goal, extra: float) -> Tensor:
         found.append(places + number * _CHUNK_ELEMENTS)
     wrong = torch.cat(found) if found else torch.empty(0, dtype=torch.int64)
     if len(wrong) and goal.nearby is not None:
-        wrong = wrong[~_explained(result[wrong], goal, wrong, result.numel(), extra)]
+        wrong = wrong[~_explained(result[wrong], goal, wrong, shape, extra)]
     return wrong
 
 
@@ -153,14 +153,14 @@ def _near(result: Tensor, own: Tensor, precise: Tensor, extra: float, *, is_fina
     return _same_kind(some, goal) | _same_kind(some, mine) | _within(some, goal, _FACTOR * error + extra, result.dtype)
 
 
-def _explained(result: Tensor, goal: Goal, places: Tensor, numel: int, extra: float) -> Tensor:
+def _explained(result: Tensor, goal: Goal, places: Tensor, shape: Sequence[int], extra: float) -> Tensor:
     """Where changes of the arguments in the last place explain wrong elements.
 
     Args:
         result: the wrong elements.
         goal: the expected result, flat.
         places: their places in it.
-        numel: the number of all elements.
+        shape: the shape of the result that they are elements of.
         extra: the absolute difference that the author accepts.
     """
     nearby = goal.nearby
@@ -171,20 +171,23 @@ def _explained(result: Tensor, goal: Goal, places: Tensor, numel: int, extra: fl
     large = _drawn(nearby.leaf(goal.at, eps), goal, places)
     if not len(large):  # the oracle rejects other numbers, or returns other shapes for them
         return _near(result, goal.own[places], goal.precise[places], extra, is_final=True)
-    small = _drawn(nearby.leaf(goal.at, eps, SMALL), goal, places) if nearby.in_float64 else large[:0]
+    # In float64 itself, smaller changes are lost: a result that jumps changes too little in larger draws.
+    is_finest = eps * SMALL < torch.finfo(torch.float64).eps
+    scale = 1 / SMALL if is_finest else SMALL
+    other = _drawn(nearby.leaf(goal.at, eps, scale), goal, places) if nearby.in_float64 else large[:0]
     some, own, precise = _widened(result, goal.own[places], goal.precise[places])
-    spread, step = (_largest(draws, precise) for draws in (large, small))
-    smooth = step / SMALL if len(small) else spread
-    jumps = (spread > _JUMP * smooth) | (smooth > _JUMP * spread)
-    here = smooth > _JUMP * spread
-    if not numeric:
-        jumps, here = spread > 0, step > 0
+    spread, step = (_largest(draws, precise) for draws in (large, other))
+    smooth = step / scale if len(other) else spread
+    here = (smooth > _JUMP * spread if numeric else step > 0) & (not is_finest)
+    jumps = here | (spread > _JUMP * smooth if numeric else spread > 0)
     error = (own - precise).abs().nan_to_num(0.0, 0.0, 0.0)
     # A reference with the right magnitude and another sign or phase, as that of an eigenvector, jumps.
     small_error = _JUMP * torch.maximum(spread, eps * precise.abs())
     turns = (error > small_error) & ((own.abs() - precise.abs()).abs() <= small_error)
     error = error.where(~turns, 0.0)
-    room = torch.maximum(nearby.accumulation(numel) * spread, error)
+    if is_finest:  # all draws of the last place may cancel by chance
+        spread = torch.maximum(spread, smooth)
+    room = torch.maximum(nearby.accumulation(shape) * spread, error)
     right = ~jumps & _within(some, precise, _FACTOR * room + extra, result.dtype)
     # Near a jump, the results on both sides are right; at a jump, only those of the oracle and of the reference.
     beside = _FACTOR * smooth.clamp_max(spread / _JUMP) + extra if numeric else extra
@@ -275,4 +278,4 @@ def _close_numbers(result: Any, goal: Goal) -> bool:
         return any(math.isclose(result, other, rel_tol=_RELATIVE[torch.float32]) for other in numbers[1:])
     given, own = (torch.tensor([number], dtype=torch.float32) for number in numbers[:2])
     precise = torch.tensor([goal.precise], dtype=torch.float64)
-    return not len(_wrong(given, replace(goal, own=own, precise=precise), 0.0))
+    return not len(_wrong(given, replace(goal, own=own, precise=precise), (1,), 0.0))

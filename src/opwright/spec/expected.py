@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -15,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 from opwright.spec import derive
 from opwright.spec.difference import Difference, Goal, differs, first_line
-from opwright.spec.float64 import in_float64
+from opwright.spec.float64 import precisely
 from opwright.spec.rounding import Nearby
 from opwright.spec.time_limit import LIMIT_S, TimeLimitError, time_limit
 
@@ -122,13 +121,14 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]], limit_s: float
         return Expected(own=tuple(_kept(own)), precise=tuple(_kept(own)))
     # A caller may rewrite its own arguments before the draws are needed.
     given_now = fresh()
+
     # An oracle that the author wrote chooses its precisions itself.
-    precisely = contextlib.nullcontext if op.hand_written_oracle else functools.partial(in_float64, given_now)
+    def run_oracle(make: Callable[[], dict[str, Any]]) -> list[Any]:
+        return oracle(make()) if op.hand_written_oracle else precisely(given_now, make, oracle)
 
     def compute() -> list[Any]:
-        given = fresh()
-        with time_limit(limit_s), precisely():
-            return oracle(given)
+        with time_limit(limit_s):
+            return run_oracle(fresh)
 
     precise, refusal = _precise(compute, own)
     if refusal and op.hand_written_oracle:
@@ -136,11 +136,8 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]], limit_s: float
     has_float64 = not refusal and all(map(_is_wide, derive.tensors(precise)))
 
     def evaluate(change: Callable[[Any], Any]) -> list[Any]:
-        given = pytree.tree_map(change, given_now)
-        if not has_float64:
-            return pytree.tree_leaves(reference(given))
-        with precisely():
-            return pytree.tree_leaves(oracle(given))
+        run = run_oracle if has_float64 else lambda make: reference(make())
+        return pytree.tree_leaves(run(lambda: pytree.tree_map(change, given_now)))
 
     nearby = Nearby(evaluate, given_now, in_float64=has_float64, limit_s=limit_s)
     return Expected(own=tuple(_kept(own)), precise=tuple(_kept(precise)), nearby=nearby)
@@ -179,9 +176,8 @@ def expected_values(compute: Callable[[Any], list[Any]], given: Any) -> list[Goa
     """
     own = compute(given)
     try:
-        wide = pytree.tree_map(derive.widened, given)
-        with time_limit(LIMIT_S), in_float64(given):
-            precise, has_float64 = compute(wide), True
+        with time_limit(LIMIT_S):
+            precise, has_float64 = precisely(given, lambda: pytree.tree_map(derive.widened, given), compute), True
     except (Exception, TimeLimitError):  # noqa: BLE001  without float64 support, it is compared in its own dtype
         precise, has_float64 = own, False
 
@@ -189,9 +185,8 @@ def expected_values(compute: Callable[[Any], list[Any]], given: Any) -> list[Goa
         changed = pytree.tree_map(change, given)
         if not has_float64:
             return compute(changed)
-        wide = pytree.tree_map(derive.widened, changed)  # labels, which are not changed, keep their dtype
-        with in_float64(given):
-            return compute(wide)
+        # Labels, which are not changed, keep their dtype.
+        return precisely(given, lambda: pytree.tree_map(derive.widened, changed), compute)
 
     nearby = None if _are_large(given) else Nearby(evaluate, given, in_float64=has_float64)
     return [Goal(*pair, nearby, at) for at, pair in enumerate(zip(own, precise, strict=True))]

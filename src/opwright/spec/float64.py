@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -14,6 +15,39 @@ from opwright.spec.schema import schema_of_overload
 
 if TYPE_CHECKING:
     import contextlib
+    from collections.abc import Callable
+
+# What Python calls for `tensor.dtype`.
+_READ_DTYPE = vars(torch._C.TensorBase)["dtype"].__get__
+_Given = TypeVar("_Given")
+_Result = TypeVar("_Result")
+
+
+def precisely(arguments: Any, make: Callable[[], _Given], compute: Callable[[_Given], _Result]) -> _Result:
+    """The result of `compute`, which runs a reference in float64.
+
+    A reference may reject float64, because it accepts float32 alone. So if it raises, it is run again, and each of its
+    tensors says that it has the dtype of the arguments.
+
+    Args:
+        arguments: the arguments of the call in their own dtypes, in any nesting of lists, tuples and dicts.
+        make: makes what `compute` gets, anew each time: the reference may write to it.
+        compute: runs the reference with the arguments in float64.
+
+    Raises:
+        Exception: what `compute` raises, both times.
+    """
+    given = make()
+    try:
+        with in_float64(arguments):
+            return compute(given)
+    except Exception:
+        declared = _declared_dtypes(arguments)
+        if not declared:
+            raise
+    given = make()
+    with in_float64(arguments), _SaysDtype(declared):
+        return compute(given)
 
 
 def in_float64(arguments: Any) -> contextlib.AbstractContextManager[object]:
@@ -28,6 +62,34 @@ def in_float64(arguments: Any) -> contextlib.AbstractContextManager[object]:
     """
     found = [torch.finfo(tensor.dtype).eps for tensor in derive.tensors(arguments) if derive.has_gradient(tensor)]
     return _InFloat64(min(found, default=torch.finfo(torch.float32).eps))
+
+
+def _declared_dtypes(arguments: Any) -> dict[torch.dtype, torch.dtype]:
+    """The dtypes for which float64 and complex128 stand; empty if the arguments have several precisions, or these."""
+    found = {tensor.dtype for tensor in derive.tensors(arguments) if derive.has_gradient(tensor)}
+    real = {dtype.to_real() for dtype in found}
+    if len(real) != 1 or torch.float64 in real:
+        return {}
+    (dtype,) = real
+    has_complex = any(one.is_complex for one in found) or dtype == torch.float32
+    return {torch.float64: dtype, **({torch.complex128: dtype.to_complex()} if has_complex else {})}
+
+
+class _SaysDtype(TorchFunctionMode):
+    """Lets tensors say that they have another dtype.
+
+    Args:
+        said: for each dtype, what tensors of it say.
+    """
+
+    def __init__(self, said: dict[torch.dtype, torch.dtype]) -> None:
+        super().__init__()
+        self._said = said
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function, or read an attribute of a tensor."""
+        made = func(*args, **(kwargs or {}))
+        return self._said.get(made, made) if func == _READ_DTYPE else made
 
 
 class _InFloat64(TorchDispatchMode):

@@ -54,6 +54,12 @@ _EXACT = frozenset(_EXACT_NAMES.split())
 # Those that add the numbers that they move if their fourth argument is true.
 _ACCUMULATE = {"index_put", "put"}
 
+# Those that add products to an argument, with its index. A kernel may round the products before it adds them.
+_ADDED_TO = {
+    **dict.fromkeys(("addmm", "addmv", "addbmm", "baddbmm", "addr", "addcmul", "addcdiv"), 0),
+    "convolution": 2,
+}
+
 # Computes the flat results for arguments that a function has changed.
 Evaluate = Callable[[Callable[[Any], Any]], Sequence[Any]]
 
@@ -92,16 +98,18 @@ class Nearby:
         wide = (one.detach().to(torch.complex128 if one.is_complex() else torch.float64).abs() for one in found)
         return max((float(one.nan_to_num(0.0, 0.0, 0.0).max()) for one in wide), default=0.0)
 
-    def accumulation(self, numel: int) -> float:
-        """How many times the loss of one rounding a sequential accumulation may lose, for a result of `numel` elements.
+    def accumulation(self, shape: Sequence[int]) -> float:
+        """How many times the loss of one rounding a sequential accumulation may lose, for a result of this shape.
 
         It is 1 if no operator accumulated in the draws so far. The number of terms is unknown; it is estimated as the
-        largest dimension, or the number of argument elements for each result, whichever is larger.
+        largest dimension, or the number of elements of an argument for each index of the result's largest dimension,
+        whichever is larger.
         """
         if not self._accumulates:
             return 1.0
         tensors = [tensor for tensor in derive.tensors(self.arguments) if _can_move(tensor)]
-        terms = max((max((*tensor.shape, tensor.numel() // max(numel, 1))) for tensor in tensors), default=1)
+        longest = max((*shape, 1))
+        terms = max((max(*tensor.shape, tensor.numel() // longest) for tensor in tensors if tensor.dim()), default=1)
         return max(1.0, math.sqrt(terms) / _SEQUENTIAL)
 
     def leaf(self, at: int, eps: float, scale: float = 1.0) -> list[Tensor]:
@@ -178,6 +186,10 @@ class _Roundings(TorchDispatchMode):
         if schema.is_mutable:
             for tensor in filter(_can_move, derive.tensors(made)):
                 tensor.mul_(1 + self._size * self._units(tensor))
+        elif name in _ADDED_TO and isinstance(added := args[_ADDED_TO[name]], Tensor) and _can_move(made):
+            products = made - (added.view(-1, *[1] * (made.dim() - 2)) if name == "convolution" else added)
+            moves = self._rounded(products) - products
+            made = self._rounded(made) + moves.where(moves.isfinite(), 0.0)
         else:
             made = pytree.tree_map_only(Tensor, self._rounded, made)
         self.accumulates |= torch.Tag.pointwise not in func.tags and any(map(_can_move, derive.tensors(made)))

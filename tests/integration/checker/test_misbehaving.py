@@ -53,6 +53,7 @@ CALLS: dict[str, tuple[Kind, str, str]] = {
         "at [0, 0]",
     ),
     "fills_a_table_late": (Kind.RACE, "528 of 528 elements differ, the largest difference is 1", "at [0, 0]"),
+    "ends_among_others": (Kind.RACE, "the process was ended by SIGSEGV", A_RESULT),
     "exits": (Kind.EXIT, "the process ended with exit code 0", A_RESULT),
     "throws_in_a_thread": (Kind.CRASH, "the process was ended by SIGABRT", A_RESULT),
     "divides_by_the_size": (Kind.CRASH, "the process was ended by SIGFPE", A_RESULT),
@@ -118,6 +119,11 @@ def test_the_c_library_names_the_corruption_of_its_heap(cells: dict[str, Cell]) 
 
 def test_the_message_of_an_exception_that_ends_the_process_is_shown(cells: dict[str, Cell]) -> None:
     assert "nothing to compute" in the_failure(cells["throws_in_a_thread"], Kind.CRASH).detail
+
+
+def test_a_process_that_ends_only_among_several_callers_is_a_race_and_nothing_else(cells: dict[str, Cell]) -> None:
+    (failure,) = cells["ends_among_others"].failures
+    assert failure.case.endswith("from 4 threads at once")
 
 
 @pytest.mark.parametrize("name", ["exits", "throws_in_a_thread", "divides_by_the_size", "corrupts_the_heap"])

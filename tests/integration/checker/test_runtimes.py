@@ -6,10 +6,12 @@ import dataclasses
 import importlib
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import torch
+from torch._dynamo.exc import BackendCompilerFailed
 
 import opwright
 from opwright.checker.cases.code import inputs_of
@@ -18,6 +20,7 @@ from opwright.checker.kinds import Kind
 from opwright.checker.models import probe_process
 from opwright.checker.processes.reproduction import saved
 from opwright.checker.recorder import Recorder
+from opwright.checker.runtimes import compile as compile_runtime
 from opwright.checker.subject import Subject
 from opwright.probe.run import ProbeRun, run_probe
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opwright.checker.runtimes.runtime import Runtime
+    from opwright.checker.steps import Steps
     from opwright.checker.verdict import Cell, Failure
     from opwright.loader.open import Loaded
 
@@ -253,6 +257,41 @@ def test_a_library_without_sources_is_told_what_it_needs_without_python(tmp_path
         "a native kernel: without_sources::doubled exists only in Python; "
         "name sources=[...] in op.py and implement doubled there"
     )
+
+
+def test_what_pytorch_compiles_only_with_constant_numbers_passes_with_a_note(tmp_path: Path) -> None:
+    (tmp_path / "op.py").write_text("""
+import torch
+import opwright
+
+library = opwright.Library("powers")
+
+@library.op
+def slope(x: torch.Tensor, n: int) -> torch.Tensor:
+    return n * x.pow(n - 1)
+
+@slope.samples
+def _(make):
+    yield make.randn(6), 3
+    yield make.randn(6), 4
+""")
+    checked = Checked(opwright.open(tmp_path), "slope", "compile", tmp_path)
+    assert checked.cell.status == "passed", checked.cell.failures
+    assert "PyTorch cannot compile it with symbolic numbers: " in checked.cell.reason
+
+
+def test_what_pytorch_compiles_in_no_way_fails_with_the_first_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiled(_: object, *, dynamic: bool | None = True, **__: object) -> Callable[..., None]:
+        def fail() -> None:
+            cause = RuntimeError(f"no code for dynamic={dynamic}")
+            raise BackendCompilerFailed(fail, cause, None)
+
+        return fail
+
+    monkeypatch.setattr(compile_runtime, "_compiled", compiled)
+    function = compile_runtime._with_numbers_as_needed(cast("Steps", SimpleNamespace(subject=None)))
+    with pytest.raises(BackendCompilerFailed, match="no code for dynamic=True"):
+        function()
 
 
 def test_a_gradient_that_needs_python_is_noted(wrong: Loaded, tmp_path: Path) -> None:

@@ -109,3 +109,58 @@ def test_the_results_of_arguments_that_share_memory_are_those_of_separate_ones(d
     shared = Case("the same tensor twice", Family.SHARED, {"x": x, "y": x})
     assert judge.fault(shared, [torch.zeros(50)]) is None
     assert judge.fault(shared, [torch.full((50,), 1e-3)]) is not None
+
+
+BETWEEN = """
+@library.op
+def between(x: Tensor, part: Tensor) -> Tensor:
+    return x[0] * (1 - part) + x[1] * part
+
+between.backward()
+"""
+
+
+@pytest.mark.parametrize("grad", [float("inf"), float("nan")])
+def test_only_infinite_arguments_excuse_a_derived_gradient_that_autograd_makes_nan(
+    describe: Describe, grad: float
+) -> None:
+    judge = LocalJudge(describe(BETWEEN).ops["between_backward"])
+    arguments = {
+        "grad": torch.tensor([grad, 1.0]),
+        "x": torch.tensor([1.0, 3.0]),
+        "part": torch.tensor([0.25, 0.5]),
+        "wanted": [True, True],
+    }
+    given = Case("with special values", Family.SPECIAL, arguments)
+    of_x = torch.tensor([0.75 * grad + 0.5, 0.25 * grad + 0.5])
+    # grad * (x[1] - x[0]): autograd computes grad * x[1] - grad * x[0], which is NaN for an infinite grad.
+    assert judge.fault(given, [of_x, torch.tensor([2 * grad, 2.0])]) is None
+    assert judge.fault(given, [of_x, torch.tensor([2 * grad, 3.0])]) is not None
+    fault = judge.fault(given, [of_x, torch.tensor([0.0, 2.0])])
+    assert (fault is None) is (grad == float("inf"))
+    claimed = Case("sample 1", Family.SAMPLE, arguments, claimed=True)
+    assert (judge.fault(claimed, [of_x, torch.tensor([2 * grad, 2.0])]) is None) is (grad != float("inf"))
+
+
+CHOOSES = """
+@library.op
+def chosen(x: Tensor) -> Tensor:
+    return x + x.stride(0)
+"""
+
+
+def test_what_the_reference_chooses_by_the_layout_is_not_expected(describe: Describe) -> None:
+    judge = LocalJudge(describe(CHOOSES).ops["chosen"])
+    x = torch.arange(6.0).view(2, 3)
+    assert judge.fault(Case("plain", Family.SAMPLE, {"x": x}), [x]) is not None
+    assert judge.fault(Case("transposed", Family.STRIDES, {"x": x.t()}), [x.t() + 7]) is None
+
+
+def test_a_sum_in_another_order_does_not_make_a_reference_depend_on_the_layout(describe: Describe) -> None:
+    judge = LocalJudge(describe("@library.op\ndef summed(x: Tensor) -> Tensor:\n    return x.sum(0)\n").ops["summed"])
+    x = torch.randn(400, 300, generator=torch.Generator().manual_seed(0)).t()
+    transposed = Case("transposed", Family.STRIDES, {"x": x})
+    right = x.sum(0)
+    assert not torch.equal(right, x.contiguous().sum(0))
+    assert judge.fault(transposed, [right]) is None
+    assert judge.fault(transposed, [right.where(torch.arange(400) != 17, right + 0.1)]) is not None

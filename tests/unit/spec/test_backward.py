@@ -250,6 +250,18 @@ def test_an_operator_that_mutates_has_no_backward() -> None:
         described(fill, mutates=("x",)).backward()
 
 
+def test_a_backward_has_no_gradient_by_what_its_operator_has_none_by() -> None:
+    def mul_backward(grad: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        return grad * y
+
+    backward = described(mul, differentiable=("x",)).backward(saves=("x", "y"))(mul_backward)
+    assert backward.differentiable == ("grad", "x")
+    assert described(mul).backward().differentiable == ("grad", "x", "y")
+    declared = described(mul, differentiable=("x",)).backward()
+    declared.declare_differentiable(("y",))
+    assert declared.differentiable == ("y",)
+
+
 def test_an_operator_without_a_differentiable_argument_has_no_backward() -> None:
     with raises("mine::scale has no differentiable argument, so it has no backward: leave it out"):
         described(scale, differentiable=()).backward()

@@ -10,7 +10,7 @@ from torch import Tensor
 
 import opwright
 from opwright.spec.expected import Expected, expected_gradients, expected_results
-from opwright.spec.float64 import in_float64
+from opwright.spec.float64 import in_float64, precisely
 
 if TYPE_CHECKING:
     from opwright.spec import Op
@@ -43,6 +43,41 @@ def table(x: Tensor) -> Tensor:
 @library.op
 def quantized(x: Tensor) -> Tensor:
     return x.half().float() * 3
+
+
+@library.op
+def single(x: Tensor) -> Tensor:
+    if x.dtype != torch.float32:
+        msg = f"x must be torch.float32, got {x.dtype}"
+        raise TypeError(msg)
+    made: Tensor = layer_norm.reference(x)
+    assert made.dtype == x.dtype
+    return made
+
+
+@library.op
+def half(x: Tensor) -> Tensor:
+    if x.dtype != torch.float16:
+        msg = f"x must be torch.float16, got {x.dtype}"
+        raise TypeError(msg)
+    made: Tensor = layer_norm.reference(x)
+    return made
+
+
+@library.op
+def complex_scaled(z: Tensor, by: Tensor) -> Tensor:
+    if (z.dtype, by.dtype) != (torch.complex64, torch.float32):
+        msg = "z must be complex64, and by float32"
+        raise TypeError(msg)
+    return z * by
+
+
+@library.op
+def single_scaled(x: Tensor, by: Tensor) -> Tensor:
+    if x.dtype != torch.float32:
+        msg = "x must be float32"
+        raise TypeError(msg)
+    return x * by
 
 
 def randn(*shape: int, seed: int = 0) -> Tensor:
@@ -87,6 +122,40 @@ def test_gradients_are_precise_too() -> None:
         (exact,) = torch.autograd.grad(layer_norm.reference(leaf), leaf, grad.double())
     torch.testing.assert_close(goal.precise, exact, rtol=1e-12, atol=1e-14)
     assert goal.nearby.in_float64
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_a_reference_that_accepts_one_dtype_alone_is_precise_too(dtype: torch.dtype) -> None:
+    x, grad = randn(40, 12).to(dtype), randn(40, 12, seed=1).to(dtype)
+    with in_float64(x):
+        exact = layer_norm.reference(x.double())
+    op = {torch.float32: single, torch.float16: half}[dtype]
+    answer = expected(op, x)
+    assert torch.equal(answer.precise[0], exact)
+    assert answer.nearby is not None
+    assert answer.nearby.in_float64
+    assert len(answer.nearby.draws(answer.nearby.eps)) == 6
+    goal = expected_gradients(op, lambda: {"x": x}, [grad], ["x"])["x"]
+    assert goal.nearby.in_float64
+    assert goal.precise.dtype == torch.float64
+    with pytest.raises(TypeError, match=r"x must be torch\.float"):
+        op.reference(x.double())
+
+
+def test_complex_tensors_say_their_dtype_beside_real_ones() -> None:
+    z = torch.complex(randn(5), randn(5, seed=1))
+    answer = expected_results(complex_scaled, lambda: {"z": z, "by": torch.ones(5)})
+    assert answer.precise[0].dtype == torch.complex128
+
+
+def test_a_reference_that_rejects_float64_beside_another_precision_is_its_own_oracle() -> None:
+    answer = expected_results(single_scaled, lambda: {"x": randn(5), "by": torch.ones(5, dtype=torch.bfloat16)})
+    assert answer.precise[0].dtype == torch.float32
+
+
+def test_an_error_in_any_precision_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        precisely(randn(5), lambda: 0, lambda zero: 1 / zero)
 
 
 def test_a_conversion_to_less_than_the_arguments_rounds_on_purpose() -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 from torch.utils import _pytree as pytree
 
 from opwright.spec.difference import Goal, differs
@@ -63,6 +64,26 @@ def test_16_bits_are_exact_where_they_are_read_and_rounded_where_they_are_stored
     assert differs(torch.zeros(1, dtype=dtype), stored) is None
 
 
+ADDITIONS: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor], tuple[int, ...]]] = {
+    "linear": (functional.linear, lambda x, w, b: x @ w.T + b, (1, 1)),
+    "conv1d": (functional.conv1d, lambda x, w, b: functional.conv1d(x, w) + b.view(-1, 1), (1, 1, 1)),
+    "addcmul": (lambda x, w, b: torch.addcmul(b, x, w), lambda x, w, b: x * w + b, (1,)),
+}
+
+
+@pytest.mark.parametrize("name", ADDITIONS)
+def test_products_may_be_rounded_before_they_are_added(name: str) -> None:
+    fused, apart, shape = ADDITIONS[name]
+    x, w = (torch.full(shape, number, dtype=torch.bfloat16) for number in (1.2421875, 1.3671875))
+    bias = -(x * w).reshape(1)
+    wanted = goal(fused, x, w, bias)
+    assert float(wanted.precise) != 0
+    cancelled = apart(x, w, bias)
+    assert float(cancelled) == 0
+    assert differs(cancelled, wanted) is None
+    assert differs(cancelled, goal(fused, x, w, -4 * bias)) is not None
+
+
 def test_a_sum_in_sequence_is_right() -> None:
     x = randn(20000)
     total = torch.zeros(())
@@ -70,6 +91,28 @@ def test_a_sum_in_sequence_is_right() -> None:
         total += number
     assert differs(total, goal(lambda x: x.sum(), x)) is None
     assert differs(total + 0.1, goal(lambda x: x.sum(), x)) is not None
+
+
+def test_a_sum_over_several_dimensions_in_sequence_is_right() -> None:
+    # The gradient of weights: a product for each of 40 x 40 vectors. Repeated ones are rounded alike each time.
+    x, grad = (randn(1, 40, 20).repeat(40, 1, 1), randn(1, 40, 24).flip(1).repeat(40, 1, 1))
+    wanted = goal(lambda grad, x: torch.einsum("bto,bti->oi", grad, x), grad, x)
+    total = torch.zeros(24, 20)
+    for row, vector in zip(grad.flatten(0, 1), x.flatten(0, 1), strict=True):
+        total += torch.outer(row, vector)
+    assert differs(total, wanted) is None
+    assert differs(changed(total, 5, 1.001), wanted) is not None
+
+
+def test_numbers_that_follow_an_infinity_have_their_budget() -> None:
+    def gate(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return torch.expm1(torch.sigmoid(torch.addmm(bias, x, weight)) - 0.75)
+
+    x = randn(6, 5)
+    x[2, 3] = float("inf")
+    wanted = goal(gate, x, randn(5, 4), randn(4))
+    assert wanted.nearby is not None
+    assert all(bool(draw.isfinite().all()) for draw in wanted.nearby.leaf(0, 2.0**-23))
 
 
 def test_numbers_that_are_added_to_one_place_are_a_sum() -> None:
@@ -128,6 +171,27 @@ def test_both_sides_of_a_jump_nearby_are_right_and_nothing_else() -> None:
     for far in (2.0, 3.5, 5.0):
         assert differs(torch.tensor([far, 2.0]), wanted) is not None
     assert differs(torch.tensor([4.0, 3.0]), wanted) is not None
+
+
+def test_what_cancels_in_float64_itself_has_room_for_rounding_and_no_more() -> None:
+    def standardized(x: Tensor) -> Tensor:
+        deviation = x - x.mean()
+        return deviation / (deviation.square().mean() + 1e-5).sqrt()
+
+    # Of equal numbers, each deviation is 0, or what one rounding of their mean leaves.
+    wanted = goal(standardized, torch.full((4096,), -0.7308, dtype=torch.float64))
+    rounding = 0.7308 * 2.0**-53 / 1e-5**0.5
+    assert differs(torch.full_like(wanted.own, rounding), wanted) is None
+    assert differs(torch.full_like(wanted.own, 1000 * rounding), wanted) is not None
+
+
+def test_both_sides_of_a_jump_nearby_are_right_in_float64_and_nothing_else() -> None:
+    wanted = goal(lambda x: (10 * x).round(), torch.tensor([0.35, 0.25 + 1e-9], dtype=torch.float64))
+    for near in (3.0, 4.0):
+        assert differs(torch.tensor([near, 3.0], dtype=torch.float64), wanted) is None
+    for far in (2.0, 3.5, 5.0):
+        assert differs(torch.tensor([far, 3.0], dtype=torch.float64), wanted) is not None
+    assert differs(torch.tensor([4.0, 2.0], dtype=torch.float64), wanted) is not None
 
 
 def test_an_index_may_differ_where_rounding_decides_and_not_at_a_tie() -> None:

@@ -1,4 +1,4 @@
-"""Checks results at later times: after the call has returned, in reused memory, and after many calls."""
+"""Checks results at later times: after the call returns, in reused memory, and after many calls."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from opwright.checker.behavior.branches import branches
 from opwright.checker.behavior.poison import poisoned
 from opwright.checker.behavior.same_call import copies, difference, same_numbers
-from opwright.checker.behavior.widest import widest_variation
 from opwright.checker.cases.case import Case
 from opwright.checker.cases.variation import generator, tensors
 from opwright.checker.kinds import Kind
@@ -21,7 +21,7 @@ from opwright.checker.verdict import Failure
 from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
@@ -43,20 +43,23 @@ _PATIENCE = 10
 _MOST_WALL_S = 60.0
 
 
-def check_later(subject: Subject, recorder: Recorder) -> None:
-    """Check that results are final when the call returns, depend only on contents, and stay right over many calls."""
-    widest = widest_variation(subject, recorder)
-    for case in (*subject.samples, *([] if widest is None else [widest])):
+def check_finality(subject: Subject, recorder: Recorder, cases: Iterable[Case]) -> None:
+    """Check that the results of `cases` are final when the call returns."""
+    for case in cases:
         code = subject.code(case)
         if not recorder.has(Kind.LATE) and recorder.begin(
             f"{case.name}: the result some time later", code, group=case.group
         ):
             _check_final(subject, recorder, case, code)
+
+
+def check_later(subject: Subject, recorder: Recorder) -> None:
+    """Check that results depend only on contents, and stay right over many calls."""
     if recorder.has(Kind.LATE):
         return  # numbers that are not final yet differ from call to call
-    for case in subject.samples:
+    for case in (*subject.samples, *branches(subject, recorder)):
         code = subject.code(case)
-        if recorder.begin(f"{case.name}: in the same memory with other numbers", code):
+        if recorder.begin(f"{case.name}: in the same memory with other numbers", code, group=case.group):
             _check_same_memory(subject, recorder, case, code)
     case = subject.samples[0]
     code = subject.code(case)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opwright.checker.behavior.memory import is_freed, shares_memory
 from opwright.checker.kinds import Kind
@@ -11,6 +11,8 @@ from opwright.checker.verdict import Failure
 from opwright.spec import derive
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from opwright.checker.cases.case import Case
     from opwright.checker.recorder import Recorder
     from opwright.checker.subject import Subject
@@ -31,13 +33,26 @@ def _check(subject: Subject, recorder: Recorder, case: Case) -> None:
         results = subject.call(arguments)
     except Exception:
         return
-    returned = derive.tensors(results[: len(results) - len(subject.op.mutates)])
-    declared = f"fresh memory: the schema {subject.op.schema} declares no alias"
-    if shares_memory(returned, arguments):
-        got = "a result in the memory of an argument"
-        recorder.fail(Failure(Kind.ALIAS, case.name, code, got, declared))
-    elif any(shares_memory([one], [other]) for one, other in itertools.combinations(returned, 2)):
-        recorder.fail(Failure(Kind.ALIAS, case.name, code, "two results in the same memory", declared))
-    elif is_freed(returned):
+    if (shared := alias_fault(subject, case, arguments, results)) is not None:
+        recorder.fail(shared)
+    elif is_freed(_returned(subject, results)):
         got = "a result in memory that the allocator reuses"
         recorder.fail(Failure(Kind.FREED, case.name, code, got, "a result that owns its memory"))
+
+
+def alias_fault(subject: Subject, case: Case, arguments: dict[str, Any], results: list[Any]) -> Failure | None:
+    """The fault of a call whose results share memory with an argument, or with each other."""
+    returned = _returned(subject, results)
+    if shares_memory(returned, arguments):
+        got = "a result in the memory of an argument"
+    elif any(shares_memory([one], [other]) for one, other in itertools.combinations(returned, 2)):
+        got = "two results in the same memory"
+    else:
+        return None
+    declared = f"fresh memory: the schema {subject.op.schema} declares no alias"
+    return Failure(Kind.ALIAS, case.name, subject.code(case), got, declared)
+
+
+def _returned(subject: Subject, results: list[Any]) -> list[Tensor]:
+    """The tensors that a call returned, without the arguments that it mutates."""
+    return derive.tensors(results[: len(results) - len(subject.op.mutates)])

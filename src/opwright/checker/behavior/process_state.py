@@ -64,6 +64,20 @@ def check_process_state(subject: Subject, recorder: Recorder) -> None:
             _report(recorder, case.name, _changes(subject, case), code)
 
 
+@contextlib.contextmanager
+def unchanged_state(subject: Subject, recorder: Recorder, case: Case) -> Iterator[None]:
+    """Check that the call of a variation inside, which may raise, does not change the state of the process either."""
+    before, threads = state(), _threads()
+    try:
+        yield
+    finally:
+        if differences(before, state()) or _threads() > threads:
+            restore(before)
+            if not recorder.has(Kind.PROCESS_STATE):
+                # Again: another thread may have changed it, and first calls may open files and start pools of threads.
+                _report(recorder, case.name, _changes(subject, case), subject.code(case))
+
+
 def _report(recorder: Recorder, case: str, changes: dict[str, tuple[str, str]], code: str) -> None:
     for what, (was, now) in changes.items():
         recorder.fail(Failure(Kind.PROCESS_STATE, case, code, f"{what}: {now} afterwards", f"{what}: {was}, as before"))

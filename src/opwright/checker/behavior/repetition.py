@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.utils import _pytree as pytree
 
+from opwright.checker.behavior.branches import branches
 from opwright.checker.behavior.poison import poisoned
 from opwright.checker.behavior.same_call import changed_answer, copies, difference, same_numbers, shifted_case
 from opwright.checker.kinds import Kind
@@ -31,9 +32,9 @@ def check_repetition(subject: Subject, recorder: Recorder) -> None:
     """Check that a repeated call returns the same results, and that a later call does not change earlier ones."""
     if recorder.has(Kind.LATE):
         return  # numbers that are not final yet differ from call to call
-    for case in subject.samples:
+    for case in (*subject.samples, *branches(subject, recorder)):
         code = subject.code(case)
-        if not recorder.begin(f"{case.name}: called again", code):
+        if not recorder.begin(f"{case.name}: called again", code, group=case.group):
             continue
         subject.expected(case)  # now: a reference that changes would later return the operator's results
         with poisoned():

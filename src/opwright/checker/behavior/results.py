@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from opwright.checker.behavior.memory import same_bytes
+from opwright.checker.behavior.ownership import alias_fault
 from opwright.checker.behavior.poison import poisoned
-from opwright.checker.behavior.same_call import copies, difference
+from opwright.checker.behavior.process_state import unchanged_state
+from opwright.checker.behavior.same_call import copies, difference, same_numbers
 from opwright.checker.behavior.shrink import smallest
 from opwright.checker.behavior.size_pattern import SizePattern
 from opwright.checker.behavior.thread_count import threads
@@ -102,7 +103,7 @@ def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Outline) -> 
     code = subject.code(case)
     arguments = case.fresh()
     try:
-        with poisoned(on=not _holds_far_memory(case)):
+        with unchanged_state(subject, recorder, case), poisoned(on=not _holds_far_memory(case)):
             results = subject.call(arguments)
     except Exception as error:
         if not case.claimed:
@@ -115,23 +116,25 @@ def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Outline) -> 
     # As it is now: a thread may still write to it.
     nbytes = sum(tensor.nbytes for tensor in derive.tensors(results))
     kept = copies(results) if nbytes <= _COPIED_BYTES else results
-    written = _written(subject, case, arguments, code)
-    if written is not None or not _can_judge(case, wanted):
-        return written
+    misused = _written(subject, case, arguments, code) or alias_fault(subject, case, arguments, results)
+    if misused is not None or not _can_judge(case, wanted):
+        return misused
     fault = subject.judge(case, kept)
     if fault is None:
         recorder.ok()
-        return None
-    return _refined(subject, case, results, fault)
+    elif not recorder.has(Kind.LATE):  # otherwise wrong numbers may be those that are not final yet
+        return _refined(subject, case, results, kept, fault)
+    return None
 
 
-def _refined(subject: Subject, case: Case, results: list[Any], fault: Failure) -> Failure:
+def _refined(subject: Subject, case: Case, results: list[Any], kept: list[Any], fault: Failure) -> Failure:
     """`fault` with the kind that a later read and further calls show: late, unwritten, or wrong with more threads."""
     if case.family is Family.FAR:  # a wrong index reads and writes anywhere, so further calls prove nothing
         return fault
     code = subject.code(case)
     time.sleep(_LATER_S)
-    if subject.judge(case, results) is None:
+    has_changed = not all(map(same_numbers, derive.tensors(results), derive.tensors(kept)))
+    if has_changed or subject.judge(case, results) is None:
         return Failure(Kind.LATE, case.name, code, f"when the call returns: {fault.got}", fault.expected)
     if fault.kind in OF_VALUES and _is_poison(subject, case, results):
         return Failure(Kind.UNINITIALISED, case.name, code, f"{fault.got}: {_POISON}", fault.expected)
@@ -148,7 +151,7 @@ def _shown_by_further_calls(subject: Subject, case: Case, results: list[Any], fa
     # A call that reads foreign memory may return other numbers each time, but not the right ones.
     if any(alone) or (changes and case.family not in _OF_THE_LAYOUT):
         return {"kind": Kind.STATE, "got": f"{fault.got}, and other numbers when the call is repeated"}
-    if case.family in _OF_THE_LAYOUT and _is_wrong_in_plain_memory(subject, case):
+    if case.family in _OF_THE_LAYOUT and _fault_again(subject, case.contiguous(apart=True)) is not None:
         return {"kind": Kind.WRONG_RESULT}
     return {}
 
@@ -173,12 +176,6 @@ def _called_again(subject: Subject, case: Case, results: list[Any] | None = None
         are_right.append(subject.judge(case, again) is None)
         changes |= results is not None and difference(again, results) is not None
     return are_right, changes
-
-
-def _is_wrong_in_plain_memory(subject: Subject, case: Case) -> bool:
-    """Whether the same numbers in contiguous, unshared memory give a wrong result too."""
-    plain = pytree.tree_map_only(Tensor, lambda one: one.clone(memory_format=torch.contiguous_format), case.arguments)
-    return _fault_again(subject, Case(f"{case.name}, in plain memory", case.family, plain)) is not None
 
 
 def _fault_again(subject: Subject, case: Case) -> Failure | None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from opwright.checker.behavior.branches import branches
 from opwright.checker.behavior.concurrency import run_concurrently
 from opwright.checker.behavior.same_call import changed_answer, copies, shifted_case
 from opwright.checker.behavior.thread_count import threads
@@ -37,16 +38,17 @@ _REPEATED = 20
 
 def check_threads(subject: Subject, recorder: Recorder) -> None:
     """Check that results are the same from one thread and from many, and with any number of threads inside."""
-    if recorder.failed:
+    if recorder.failed or recorder.has_died:
         return
     quick = subject.options.quick
     largest = widest(subject.samples, subject, recorder) if quick else widest_variation(subject, recorder)
     cases = [case for case in (subject.samples[0], largest) if case is not None]
     inside = not subject.options.alone
-    for case in {case.name: case for case in cases}.values():
-        if inside and recorder.begin(f"{case.name}: with 1 thread and with several", subject.code(case)):
+    for case in {case.name: case for case in (*cases, *branches(subject, recorder))}.values():
+        code = subject.code(case)
+        if inside and recorder.begin(f"{case.name}: with 1 thread and with several", code, group=case.group):
             _check_thread_counts(subject, recorder, case)
-        if recorder.begin(f"{case.name}: from {_CALLERS} threads at once", subject.code(case)):
+        if recorder.begin(f"{case.name}: from {_CALLERS} threads at once", code, Kind.RACE, case.group):
             # One thread in each of them: a caller that waits for its own threads is not inside, where it could race.
             with threads(1):
                 _check_callers(subject, recorder, case)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -83,6 +83,21 @@ class Case:
         fresh = pytree.tree_map_only(Tensor, copied, self.arguments) if apart else self.fresh()
         plain: dict[str, Any] = pytree.tree_map_only(Tensor, _with_plain_booleans, fresh)
         return plain
+
+    def contiguous(self, *, apart: bool = False) -> Case:
+        """The same call with each tensor in contiguous memory of its own.
+
+        Args:
+            apart: whether arguments that are the same tensor become several; otherwise they stay one.
+        """
+        made: dict[int, Tensor] = {}
+
+        def contiguous(tensor: Tensor) -> Tensor:
+            own = tensor.clone(memory_format=torch.contiguous_format)
+            return own if apart else made.setdefault(id(tensor), own)
+
+        arguments = pytree.tree_map_only(Tensor, contiguous, self.arguments)
+        return replace(self, name=f"{self.name}, in contiguous memory", arguments=arguments)
 
 
 def copied(tensor: Tensor, storages: dict[int, torch.UntypedStorage] | None = None) -> Tensor:

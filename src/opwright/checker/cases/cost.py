@@ -16,6 +16,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from opwright.checker.cases.case import Layout
 from opwright.spec.time_limit import TimeLimitError, time_limit
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _HARMLESS = 64
 # Neither can tensors with the first number of elements. With more than the second number, a call is made only if its
 # reference can be run without numbers.
 _FEW_ELEMENTS = 2**11
-_MANY_ELEMENTS = 2**18
+_MANY_ELEMENTS = 2**19
 # A reference that leaves PyTorch cannot be seen. Integers up to this make no array that is too large.
 _MOST_UNSEEN = 2**20
 # PyTorch's operators whose results are as large as the numbers in a tensor say.
@@ -86,16 +87,21 @@ class SizeLimitAhead(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self._most = most_elements
         self._without_numbers = FakeTensorMode(static_shapes=True, shape_env=ShapeEnv())
+        self._harmless: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         elements = _SIZED_BY_NUMBERS.get(func)
         if elements is not None and args[0].numel() and float(elements(args[0].double())) > self._most:
             raise TooExpensiveError
-        # An operator that cannot be run without numbers, as `item` cannot, makes no large tensor.
-        with contextlib.suppress(Exception), _SizeLimit(self._most), self._without_numbers as mode:
-            fake_args, fake_kwargs = pytree.tree_map_only(Tensor, mode.from_tensor, (args, kwargs))
-            func(*fake_args, **fake_kwargs)
+        call = str((func, pytree.tree_map(_outline, (args, kwargs))))
+        if call not in self._harmless:  # a loop makes the same call many times
+            # An operator that cannot be run without numbers, as `item` cannot, makes no large tensor.
+            with contextlib.suppress(Exception):
+                fake_args, fake_kwargs = _faked(self._without_numbers, (args, kwargs))
+                with _SizeLimit(self._most), self._without_numbers:
+                    func(*fake_args, **fake_kwargs)
+            self._harmless.add(call)
         return func(*args, **kwargs)
 
 
@@ -170,7 +176,7 @@ class _Cost(enum.Enum):
 
 def _cost_without_numbers(op: Op, arguments: dict[str, Any], most_elements: int) -> _Cost:
     mode = FakeTensorMode(static_shapes=True, shape_env=ShapeEnv())
-    fake = pytree.tree_map_only(Tensor, mode.from_tensor, arguments)
+    fake = _faked(mode, arguments)
     limit = _SizeLimit(most_elements)
     try:
         _run_reference(op, fake, limit, mode)
@@ -181,6 +187,18 @@ def _cost_without_numbers(op: Op, arguments: dict[str, Any], most_elements: int)
             return _Cost.UNSEEN
         return _Cost.BY_NUMBERS if _depends_on_numbers(error) else _Cost.REJECTED
     return _Cost.UNKNOWN_SIZE if limit.has_unknown_size else _Cost.LOW
+
+
+def _faked(mode: FakeTensorMode, values: Any) -> Any:
+    """`values` with fake tensors of the same layouts."""
+
+    def fake(tensor: Tensor) -> Tensor:
+        # PyTorch cannot fake every view, so fake a tensor of the same memory that is none: a complex tensor whose base
+        # is one row of real numbers is such a view.
+        own = Layout.of(tensor).view(tensor.untyped_storage()) if tensor.layout == torch.strided else tensor
+        return mode.from_tensor(own)
+
+    return pytree.tree_map_only(Tensor, fake, values)
 
 
 def _is_affordable_with_numbers(op: Op, arguments: dict[str, Any], most_elements: int) -> bool:

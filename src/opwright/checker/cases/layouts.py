@@ -36,6 +36,8 @@ def layouts(tensor: Tensor, *, is_mutated: bool = False) -> Iterator[tuple[str, 
     if tensor.dim() > _MATRIX:
         yield "with dimensions in reverse", Family.STRIDES, _reversed
     yield "every second element", Family.STRIDES, _strided
+    if 1 in tensor.shape:
+        yield "with other strides of dimensions of 1", Family.STRIDES, _singular
     if not is_mutated:
         yield from _self_overlapping(tensor)
     if tensor.dim() == _IMAGE_BATCH:
@@ -95,6 +97,13 @@ def _padded(tensor: Tensor) -> Tensor:
     view = wide[..., : tensor.shape[-1]]
     view.copy_(tensor)
     return view
+
+
+def _singular(tensor: Tensor) -> Tensor:
+    """Contiguous, whatever the strides of dimensions of 1 are: of an image of one channel, often 1."""
+    dense = tensor.clone(memory_format=torch.contiguous_format)
+    pairs = zip(tensor.shape, dense.stride(), strict=True)
+    return dense.as_strided(tensor.shape, [stride if size > 1 else 1 + (stride == 1) for size, stride in pairs])
 
 
 def _reversed(tensor: Tensor) -> Tensor:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _INTEGERS = (0, 1, -1, 2, -2, 3, 4, 5, 8)
 # Beyond 32 bits, and at the limits of 64: a kernel that stores them in an int sees other values.
 _EXTREMES = (2**31, 2**32, 2**32 + 1, -(2**31) - 1, 2**63 - 1, -(2**63))
+# Dimensions in any order, sizes, and strides.
+_INTEGER_LISTS = ((0,), (1,), (-1,), (0, 1), (1, 0), (-1, 0), (-2, -1), (2, 0), (2, 3), (0, 1, 2), (2, 0, 1))
 _FLOATS = (0.0, 1.0, -1.0, 0.5, 2.0, 1e-3, 1e-10, 1e10, 3.7, -0.3)
 _LITERAL_TYPES = (int, float, str)
 # The literals of each type that are tried: those in the source come before those in its constants, such as a table.
@@ -132,6 +134,8 @@ _SCALARS: dict[str, Callable[[Any, dict[type, list[Any]]], Iterable[Any]]] = {
 def _lists(kind: str, value: Any, case: Case) -> Iterator[Any]:
     """Lists of other lengths, orders and elements."""
     yield []
+    if kind == "int":
+        yield from map(list, _INTEGER_LISTS)
     if not value:
         found = _tensors_like(case) if "Tensor" in kind else iter(())
         yield from ([one] for one in found)

@@ -46,6 +46,9 @@ _QUICK_SIZES = (0, 1, 2, 8, 9, 17, 64, 256)
 _SPLIT_ELEMENTS = 2**17
 _SPLIT_ROWS = 70001
 _MOST_ELEMENTS = 2**21
+# An operator that calls itself for each neighbor, or for each part of a sorted row, exceeds its stack with this many.
+_DEEP_ELEMENTS = 2**18
+_DEEP = (" one", " true", " sorted", " sorted, largest first")
 # From this size on, bad integers are tried in the largest size of each dimension.
 _LARGE = 512
 _BAD_INTEGERS = (" with one -1", " with one past the largest")
@@ -64,6 +67,8 @@ _QUICK_NUMBERS_WITH_OPTIONS = 60
 _COMBINED = 300
 _QUICK_COMBINED = 40
 _MOST_COMBINED_ELEMENTS = 2**20
+# The options and dtypes of larger samples are not varied, unless the sample is one of the smallest.
+_FEW_ELEMENTS = 2**16
 # A quick check tries this many variations of a family, chosen at random.
 _QUICK_OF_A_FAMILY = 40
 # At least, if it never varies all tensors at once.
@@ -74,21 +79,29 @@ def varied(op: Op, given: list[Case], device: str, options: Options, costs: Cost
     """Variations of the samples `given`, one at a time."""
     smallest = by_size(given)
     chosen = sorted(smallest[: 1 if options.quick else _VARIED_SAMPLES])
+    # Another sample may have other options, or other tensors in a list.
+    small = [] if options.quick else [at for at in smallest if elements_in(given[at].arguments) <= _FEW_ELEMENTS]
     sizes = list(_sizes(op, given, chosen, device, options))
+    # Before the others, which may use up the time for trials.
+    deep = [case for case in _deep(op, given, smallest[0], device, options) if costs.is_affordable(case.arguments)]
+    dtypes = list(_dtypes(op, given, chosen, device, options))
     cases = [
-        *_dtypes(op, given, chosen, device, options),
+        *dtypes,
         *(case for at in chosen for case in _made(_layouts(op, given[at]), given[at])),
         *sizes,
+        *(case for one in sizes for case in _singular(op, one)),
         *(case for at in chosen for case in resized(given[at], _variations_of(given[at], sizes), quick=options.quick)),
         *(case for at in chosen for case in _others(op, given[at], options)),
+        *(case for at in small if at not in chosen for case in _made(other_options(op, given[at]), given[at])),
+        *(case for other in dtypes for case in _numbers_in_dtype(other, given[smallest[0]], options)),
         *_large_with_bad_integers(sizes, options),
         *_far(given[smallest[0]], op),
-        *_made(_bad(given[smallest[0]]), given[smallest[0]]),
+        *(case for at in small or smallest[:1] for case in _made(_bad(given[at]), given[at])),
     ]
     by_name: dict[str, Case] = {}
     for case in cases:
         by_name.setdefault(case.name, case)
-    return [case for case in by_name.values() if costs.is_affordable(case.arguments)]
+    return [*(case for case in by_name.values() if costs.is_affordable(case.arguments)), *deep]
 
 
 def pairs(op: Op, given: list[Case], varied: list[Case], options: Options, costs: Costs) -> Iterator[Case]:
@@ -133,7 +146,7 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options, costs
 def _numbers_with_options(op: Op, sample: Case, options: Options) -> Iterator[Case]:
     """Ties, halves, zeros and the like together with each option: at a scale of 1, a half is rounded."""
     found = [one for one in contents(sample, options.seed) if one.family in (Family.EDGE, Family.INTEGER)]
-    numbers = [one for one in found if one.what.startswith("all tensors ")] or found
+    numbers = _of_all_tensors(found) or found
     both = list(itertools.product(numbers, other_options(op, sample)))
     count = min(len(both), _QUICK_NUMBERS_WITH_OPTIONS if options.quick else _NUMBERS_WITH_OPTIONS)
     for number, option in choice(options.seed).sample(both, count):
@@ -152,6 +165,21 @@ def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
         shared(op, case),
     ):
         yield from _made(_some(list(variations), options), case)
+
+
+def _numbers_in_dtype(case: Case, smallest: Case, options: Options) -> Iterator[Case]:
+    """Other numbers in another dtype, whose range and precision differ: all of them only if the dtype is claimed."""
+    if not case.claimed and (options.quick or not case.name.startswith(f"{smallest.name} in ")):
+        return
+    found = list(contents(case, options.seed))
+    numbers = _of_all_tensors(found) or found
+    if options.quick or not case.claimed:
+        numbers = choice(options.seed).sample(numbers, min(len(numbers), _QUICK_ALONE))
+    yield from _made(numbers, case)
+
+
+def _of_all_tensors(variations: list[Variation]) -> list[Variation]:
+    return [one for one in variations if one.what.startswith("all tensors ")]
 
 
 def _large_with_bad_integers(sizes: list[Case], options: Options) -> Iterator[Case]:
@@ -178,7 +206,7 @@ def _some(variations: list[Variation], options: Options) -> Iterable[Variation]:
     if not options.quick or len(variations) <= _QUICK_OF_A_FAMILY:
         return variations
     choose = choice(options.seed)
-    first = [one for one in variations if one.what.startswith("all tensors ")]
+    first = _of_all_tensors(variations)
     alone = {one.family for one in variations} - {one.family for one in first}
     for family in sorted(alone, key=lambda one: one.value):
         found = [one for one in variations if one.family is family]
@@ -196,6 +224,12 @@ def _dtypes(op: Op, given: list[Case], chosen: list[int], device: str, options: 
                 yield Case(name, Family.DTYPE, made[at], claimed=dtype in op.dtypes)
 
 
+def _singular(op: Op, case: Case) -> Iterator[Case]:
+    """A call in which a size is 1, with other strides of that dimension."""
+    if case.size is not None and case.size[1] == 1:
+        yield from _made((one for one in _layouts(op, case) if one.what.endswith(" dimensions of 1")), case)
+
+
 def _layouts(op: Op, case: Case) -> Iterator[Variation]:
     # PyTorch does not resolve lazily negated and conjugated tensors in a list of optional ones, whatever the kernel.
     unresolved = {parameter.name for parameter in op.parameters if parameter.type == "List[Optional[Tensor]]"}
@@ -208,8 +242,6 @@ def _layouts(op: Op, case: Case) -> Iterator[Variation]:
 
 
 def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: Options) -> Iterator[Case]:
-    needed = given[: max(chosen) + 1]
-    most = max(_MOST_ELEMENTS, *(elements_in(case.arguments) for case in needed))
     slots = size_slots(op, device, options.seed)[:_MOST_SIZES_VARIED]
     elements = [max(elements_in(given[at].arguments), 1) for at in chosen]
     tried: list[dict[SizeSlot, int]] = []
@@ -218,7 +250,27 @@ def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: O
         split = dict.fromkeys(-(-_SPLIT_ELEMENTS * max(slot.default, 1) // count) | 1 for count in elements)
         large = (*split,) if options.quick else (*split, _SPLIT_ROWS)
         tried += [{slot: size} for size in (*(_QUICK_SIZES if options.quick else _SIZES), *large)]
-    tried += _two_sizes(slots, options)
+    yield from _sized(op, given, chosen, [*tried, *_two_sizes(slots, options)], device, options)
+
+
+def _deep(op: Op, given: list[Case], smallest: int, device: str, options: Options) -> Iterator[Case]:
+    """Numbers that lead an operator from each element to the next, in the largest sizes."""
+    if options.quick:
+        return
+    count = max((tensor.numel() for tensor in derive.tensors(given[smallest].arguments)), default=0) or 1
+    slots = size_slots(op, device, options.seed)[:_MOST_SIZES_VARIED]
+    tried = [{slot: _DEEP_ELEMENTS * max(slot.default, 1) // count} for slot in slots]
+    for case in _sized(op, given, [smallest], tried, device, options):
+        found = list(contents(case, options.seed))
+        yield from _made((one for one in _of_all_tensors(found) or found if one.what.endswith(_DEEP)), case)
+
+
+def _sized(
+    op: Op, given: list[Case], chosen: list[int], tried: list[dict[SizeSlot, int]], device: str, options: Options
+) -> Iterator[Case]:
+    """The `chosen` samples with other sizes."""
+    needed = given[: max(chosen) + 1]
+    most = max(_MOST_ELEMENTS, *(elements_in(case.arguments) for case in needed))
     for sizes in tried:
         if all(size == slot.default for slot, size in sizes.items()):
             continue

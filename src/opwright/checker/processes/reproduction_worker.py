@@ -7,10 +7,12 @@ of the job is that of the lines.
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
+from opwright.builder.cache import Cache
 from opwright.checker.job import Job
 from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.remote_judge import can_be_sent
@@ -24,6 +26,9 @@ def main() -> None:
     job = Job.read(Path(sys.argv[1]))
     line = job_line(job)
     message: dict[str, Any] = {"error": "", "value": None}
+    if "OPWRIGHT_CACHE" in os.environ:  # it may be relative
+        os.environ["OPWRIGHT_CACHE"] = str(Cache().root.parent)
+    os.chdir(job.work)  # lines that save a model leave no file with the user
     try:
         tree = ast.parse(Path(job.path).read_text(encoding="utf-8"))
         names: dict[str, Any] = {"__name__": "__main__"}

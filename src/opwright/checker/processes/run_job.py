@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 _MOST_IN_A_GROUP = 2
 # A cell with this many crashes outside groups, or this many calls that do not end, is given up.
 _MOST_CRASHES = 6
+_MOST_HANGS = 2
+# How long steps may take once one did not end, in seconds: whoever waits for the report has waited long enough.
+_AFTER_A_HANG_S = 60.0
 # So is a cell with this many in all.
 _MOST_PROCESSES = 40
 
@@ -70,7 +74,7 @@ class _Progress:
     @property
     def exceeds_limits(self) -> bool:
         """Whether to give up the cell."""
-        several = max(self.groups.count(""), self.hangs) >= _MOST_CRASHES
+        several = self.groups.count("") >= _MOST_CRASHES or self.hangs >= _MOST_HANGS
         return several or len(self.skip) >= _MOST_PROCESSES
 
 
@@ -102,7 +106,9 @@ def run_job(
         elif run_once.last is not None:
             _take(_with_exit(run_once.last, completed), watcher, progress)
         elif len(progress.cells) < len(job.cells):
-            _after_death(job, completed, run_once.printed, watcher, progress)
+            failure = _after_death(job, completed, run_once.printed, watcher, progress)
+            if failure.kind is Kind.HANG:
+                job = replace(job, step_limit_s=min(job.step_limit_s, _AFTER_A_HANG_S))
     return progress.cells
 
 
@@ -181,7 +187,7 @@ def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
         cell = replace(cell, status="failed", failures=(*progress.crashes, *others))
     if cell.runtime == "eager":
         faults = progress.first_calls.get((cell.op, cell.device), ())
-        cell = _with(cell, [fault for fault in faults if not _is_explained(fault, cell)])
+        cell = _with(cell, [_attributed(fault, cell) for fault in faults if not _is_explained(fault, cell)])
     cell = complete(cell, progress.job, progress.verdicts)
     progress.cells.append(cell)
     progress.crashes, progress.skip, progress.groups, progress.hangs, progress.step = [], [], [], 0, {}
@@ -221,8 +227,16 @@ def _is_explained(first_call: Failure, cell: Cell) -> bool:
     return any(fault.kind in lasting or first_call.case.startswith(f"{fault.case},") for fault in cell.failures)
 
 
-def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Watcher, progress: _Progress) -> None:
-    """Record the step that ended the process; the next process skips it."""
+def _attributed(first_call: Failure, cell: Cell) -> Failure:
+    """`first_call`; its kind is a race if it ended the process, and calls one after another show no fault."""
+    if first_call.kind not in (Kind.CRASH, Kind.HEAP) or first_call.got.endswith(ending(-signal.SIGKILL)):
+        return first_call
+    only_among_others = all(fault.kind is Kind.RACE for fault in cell.failures)
+    return replace(first_call, kind=Kind.RACE) if only_among_others else first_call
+
+
+def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Watcher, progress: _Progress) -> Failure:
+    """Record the step that ended the process, and return its fault; the next process skips it."""
     op, runtime, device = job.cells[len(progress.cells)]
     step, output = progress.step.get("step", ""), "\n".join(printed)
     failure = _failure(progress.step, completed.exit_code, output, exceeded_limit_s(job, completed, output))
@@ -238,6 +252,7 @@ def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Wa
         reason = "a sanitizer's first report ends it: fix that, and check again" if reported else given_up
         failures = tuple(progress.crashes)
         _take(Cell(f"{job.namespace}::{op}", runtime, device, "failed", reason, failures=failures), watcher, progress)
+    return failure
 
 
 def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: float | None) -> Failure:

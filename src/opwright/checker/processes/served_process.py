@@ -141,10 +141,13 @@ def kind_of_ending(exit_code: int, output: str, inaccessible: Kind = Kind.CRASH)
     Args:
         exit_code: how it ended; negative for a signal.
         output: its output.
-        inaccessible: the kind if it touched inaccessible memory.
+        inaccessible: the kind if it touched inaccessible memory. `Kind.RACE` also explains a corrupt heap and any other
+            signal of the process itself: the same calls, one after another, have not ended it.
     """
     if exit_code >= 0:
         return Kind.EXIT
+    if inaccessible is Kind.RACE and exit_code != -signal.SIGKILL:
+        return Kind.RACE
     if -exit_code in (signal.SIGSEGV, signal.SIGBUS):
         return inaccessible
     if exit_code == -signal.SIGABRT and _CORRUPT.search(output):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.exc import BackendCompilerFailed
 
 from opwright.checker.behavior.fake_kernel import check_fake
 from opwright.checker.kinds import Kind
@@ -15,10 +16,11 @@ from opwright.checker.models.gradients import check_gradients, has_gradient, req
 from opwright.checker.steps import Steps
 from opwright.checker.verdict import Failure
 from opwright.errors import ToolchainError
+from opwright.spec.difference import first_line
 from opwright.toolchain.compiler import find_cxx
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from torch.fx import GraphModule
 
@@ -93,7 +95,7 @@ def _check_graph(steps: Steps, group: Sequence[Case]) -> None:
 
 def _check_compiled(steps: Steps, cases: Sequence[Case]) -> None:
     subject = steps.subject
-    function = _compiled(subject, backend="inductor")
+    function = _with_numbers_as_needed(steps)
     for case in cases:
         if not case.claimed and not _accepts(steps, case):
             continue
@@ -109,6 +111,31 @@ def _check_compiled(steps: Steps, cases: Sequence[Case]) -> None:
             check_gradients(steps, step, code, case, forward)
 
 
+def _with_numbers_as_needed(steps: Steps) -> Callable[..., Any]:
+    """The compiled operator; with symbolic numbers for those arguments that are numbers only if PyTorch supports it.
+
+    Not all of PyTorch's gradients do: that of `pow` fails an assertion of PyTorch's own. By default `torch.compile`
+    makes numbers symbolic only if they change.
+    """
+    function = _compiled(steps.subject, backend="inductor")
+
+    def call(**arguments: Any) -> Any:
+        nonlocal function
+        try:
+            return function(**arguments)
+        except BackendCompilerFailed as error:
+            constant = _compiled(steps.subject, backend="inductor", dynamic=None)
+            try:
+                results = constant(**arguments)
+            except Exception:
+                raise error from None
+            function = constant
+            steps.recorder.note(f"PyTorch cannot compile it with symbolic numbers: {first_line(error.inner_exception)}")
+            return results
+
+    return call
+
+
 def _accepts(steps: Steps, case: Case) -> bool:
     """Whether eager mode returns a result for a variation, which the operator may reject."""
     if not steps.recorder.begin(f"{case.name}, in eager mode", steps.subject.code(case), group=case.group):
@@ -120,10 +147,10 @@ def _accepts(steps: Steps, case: Case) -> bool:
     return True
 
 
-def _compiled(subject: Subject, backend: Any) -> Any:
+def _compiled(subject: Subject, backend: Any, *, dynamic: bool | None = True) -> Any:
     # Earlier compilations would count against the number of graphs that one function may have.
     torch._dynamo.reset()
-    return torch.compile(source.between(subject), fullgraph=True, dynamic=True, backend=backend)
+    return torch.compile(source.between(subject), fullgraph=True, dynamic=dynamic, backend=backend)
 
 
 def _run(steps: Steps, step: str, case: Case, function: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from opwright.checker.behavior.guarded_memory import check_guarded_memory
-from opwright.checker.behavior.later import check_later
+from opwright.checker.behavior.later import check_finality, check_later
 from opwright.checker.behavior.leaks import check_memory_growth
 from opwright.checker.behavior.opcheck import check_with_opcheck
 from opwright.checker.behavior.ownership import check_ownership
@@ -15,6 +15,7 @@ from opwright.checker.behavior.process_state import check_process_state
 from opwright.checker.behavior.repetition import check_repetition
 from opwright.checker.behavior.results import check_results
 from opwright.checker.behavior.threads import check_threads
+from opwright.checker.behavior.widest import widest_variation
 
 if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder
@@ -34,6 +35,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
     """Call the operator on all cases, then check its behavior."""
     check_process_state(subject, recorder)
     check_ownership(subject, recorder)
+    check_finality(subject, recorder, subject.samples)
     check_results(subject, recorder, subject.samples)
     if not recorder.failed:
         # A fault on the simplest case would only repeat on its variations.
@@ -41,6 +43,8 @@ def run(subject: Subject, recorder: Recorder) -> None:
         _check_large(subject, recorder)
     if not (recorder.failed or recorder.has_died):
         check_results(subject, recorder, subject.pairs())
+    if (widest := widest_variation(subject, recorder)) is not None:
+        check_finality(subject, recorder, [widest])
     check_later(subject, recorder)
     check_repetition(subject, recorder)
     check_guarded_memory(subject, recorder)

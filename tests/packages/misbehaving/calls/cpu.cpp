@@ -180,6 +180,16 @@ Tensor fills_a_table_late(const Tensor& x) {
     return result;
 }
 
+Tensor ends_among_others(const Tensor& x) {
+    static std::atomic<int> callers{0};
+    Tensor result = computed(x);
+    if (++callers > 1) std::raise(SIGSEGV);
+    // Long enough for callers to meet.
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    --callers;
+    return result;
+}
+
 Tensor exits(const Tensor& x) {
     if (x.numel() == 0) std::exit(0);
     return computed(x);
@@ -239,6 +249,7 @@ OPWRIGHT_IMPL(misbehaving, CPU, m) {
     m.impl("remembers_addresses", OPWRIGHT_FN(remembers_addresses));
     m.impl("stops_computing", OPWRIGHT_FN(stops_computing));
     m.impl("fills_a_table_late", OPWRIGHT_FN(fills_a_table_late));
+    m.impl("ends_among_others", OPWRIGHT_FN(ends_among_others));
     m.impl("exits", OPWRIGHT_FN(exits));
     m.impl("throws_in_a_thread", OPWRIGHT_FN(throws_in_a_thread));
     m.impl("divides_by_the_size", OPWRIGHT_FN(divides_by_the_size));

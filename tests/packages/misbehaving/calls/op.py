@@ -107,6 +107,12 @@ def fills_a_table_late(x: Tensor) -> Tensor:
 
 
 @library.op(differentiable=())
+def ends_among_others(x: Tensor) -> Tensor:
+    """2 x + 1; the kernel ends the process if it is called while another thread calls it."""
+    return 2 * x + 1
+
+
+@library.op(differentiable=())
 def exits(x: Tensor) -> Tensor:
     """2 x + 1; the kernel ends the process at an empty tensor."""
     return 2 * x + 1

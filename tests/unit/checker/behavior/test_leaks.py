@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from opwright.checker.behavior import leaks
 from opwright.checker.behavior.leaks import check_memory_growth
+from opwright.checker.cases.case import Case, Family
 from opwright.checker.kinds import Kind
 
 if TYPE_CHECKING:
@@ -17,6 +21,25 @@ def _(make):
     yield make.randn(40)
 """
 RIGHT = "@library.op\ndef f(x: Tensor) -> Tensor:\n    return x + 1\n"
+KEEPS_AT_AN_OPTION = """
+kept = []
+@library.op
+def f(x: Tensor, mode: str = "linear") -> Tensor:
+    if mode == "nearest":
+        kept.append(torch.zeros(50))
+    if mode not in ("linear", "nearest"):
+        raise ValueError("mode")
+    return x + 1
+"""
+KEEPS_AND_RAISES = """
+kept = []
+@library.op
+def f(x: Tensor) -> Tensor:
+    if x.dim() != 1:
+        kept.append(torch.zeros(50))
+        raise ValueError("x must be a vector")
+    return x + 1
+"""
 KEEPS = """
 kept = []
 @library.op
@@ -35,3 +58,18 @@ def test_memory_that_is_kept_is_a_leak_and_its_size_is_reported(make_subject: Ma
     assert failure.kind is Kind.LEAK
     grown = int(failure.got.split()[0])
     assert 200 <= grown < 1000  # the numbers, and what holds them
+
+
+@pytest.mark.parametrize("body", [KEEPS_AT_AN_OPTION, KEEPS_AND_RAISES])
+def test_memory_that_only_a_variation_keeps_is_a_leak(
+    make_subject: MakeSubject, failures: RunChecks, body: str
+) -> None:
+    (failure,) = failures(make_subject(body + SAMPLES, quick=True), check_memory_growth)
+    assert failure.kind is Kind.LEAK
+    assert failure.case.startswith("sample 1, ")
+
+
+def test_variations_of_all_groups_are_called_before_the_second_of_any() -> None:
+    names = ["a0", "a1", "b0", "a2", "b1"]
+    cases = [Case(name, Family.OPTION, {}, argument=name[0]) for name in names]
+    assert [case.name for case in leaks._by_turns(cases)] == ["a0", "b0", "a1", "b1", "a2"]

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from opwright.checker.behavior.process_state import check_process_state, differences, restore, state
+from opwright.checker.behavior.results import check_results
 from opwright.checker.kinds import Kind
 
 if TYPE_CHECKING:
@@ -28,9 +29,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _as_it_was() -> Iterator[None]:
-    before = state()
+    before, variables = state(), dict(os.environ)
     yield
     restore(before)
+    # Python keeps variables of its own, which the processes of later tests would inherit.
+    for name in os.environ.keys() - variables.keys():
+        del os.environ[name]
+    os.environ.update(variables)
 
 
 def changed_by(change: Callable[[], Any]) -> dict[str, tuple[str, str]]:
@@ -171,6 +176,26 @@ def test_what_an_operator_changes_before_it_raises_is_a_fault(subject: Subject, 
     assert faults(subject, failures, change) == {
         "the default dtype: torch.float64 afterwards": "the default dtype: torch.float32, as before"
     }
+
+
+@pytest.mark.parametrize("rejects", [False, True])
+def test_what_only_a_variation_changes_is_a_fault_of_that_variation(
+    subject: Subject, failures: RunChecks, rejects: bool
+) -> None:
+    def f(x: Tensor) -> Tensor:
+        if x.dim() == 1:
+            torch.set_num_threads(before + 1)
+            if rejects:
+                raise ValueError
+        return x + 1
+
+    before = torch.get_num_threads()
+    subject.overload = f
+    found = failures(subject, lambda subject, recorder: check_results(subject, recorder, subject.varied))
+    (fault,) = (one for one in found if one.kind is Kind.PROCESS_STATE)
+    assert fault.case == "sample 1, all tensors flattened"
+    assert fault.got == f"the number of PyTorch's threads: {before + 1} afterwards"
+    assert torch.get_num_threads() == before
 
 
 def test_what_an_operator_prints_is_a_fault(subject: Subject, failures: RunChecks) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,17 +12,18 @@ from opwright.checker.behavior.results import check_results
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.kinds import Kind
 from opwright.checker.recorder import Recorder
+from opwright.checker.verdict import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from opwright.checker.subject import Subject
-    from opwright.checker.verdict import Cell, Failure
+    from opwright.checker.verdict import Cell
     from tests.unit.checker.conftest import MakeSubject
 
 OPERATOR = """
 @library.op
-def f(x: Tensor{parameters}) -> Tensor:
+def f(x: Tensor{parameters}) -> {returns}:
     {reference}
 
 def kernel(x{parameters}):
@@ -38,8 +40,12 @@ SUM = "return x.sum(-1)"
 def subject(make_subject: MakeSubject) -> Any:
     """Describes an operator whose kernel is another function than its reference."""
 
-    def subject(reference: str, kernel: str, sample: str = "make.randn(40)", parameters: str = "") -> Subject:
-        text = OPERATOR.format(reference=reference, kernel=kernel, sample=sample, parameters=parameters)
+    def subject(
+        reference: str, kernel: str, sample: str = "make.randn(40)", parameters: str = "", returns: str = "Tensor"
+    ) -> Subject:
+        text = OPERATOR.format(
+            reference=reference, kernel=kernel, sample=sample, parameters=parameters, returns=returns
+        )
         made = make_subject(text, quick=True)
         made.__dict__["overload"] = made.op.reference.__globals__["kernel"]
         return made
@@ -108,7 +114,7 @@ def test_wrong_integers_and_options_are_named(subject: Any) -> None:
 
 
 def test_arguments_that_share_memory_are_named(subject: Any) -> None:
-    same = "return x * y if x.data_ptr() != y.data_ptr() else x"
+    same = "return x * y if x.data_ptr() != y.data_ptr() else x.clone()"
     one = subject("return x * y", same, "make.randn(40), make.randn(40)", ", y: Tensor")
     assert kinds(cell(one).failures) == {Kind.SHARED: "sample 1, x and y the same tensor"}
 
@@ -141,7 +147,7 @@ def test_a_fault_in_the_last_elements_of_a_sample_is_reported(subject: Any) -> N
 
 
 def test_a_fault_with_unequal_dimensions_or_with_two_sizes_is_reported(subject: Any) -> None:
-    wrong = "return x.sum() * y if x.shape[0] == y.shape[0] else y"
+    wrong = "return x.sum() * y if x.shape[0] == y.shape[0] else y.clone()"
     one = subject("return x.sum() * y", wrong, "torch.arange(5.0), torch.arange(5.0)", ", y: Tensor")
     cases = [case for case in one.varied if case.family is Family.UNEQUAL]
     assert list(kinds(cell(one, cases).failures)) == [Kind.SIZE]
@@ -175,6 +181,40 @@ def test_a_result_that_is_right_when_the_call_is_repeated_is_state(subject: Any)
         (failure,) = cell(one, [case]).failures
         assert failure.kind is Kind.STATE
         assert failure.got.endswith(", and other numbers when the call is repeated")
+
+
+@pytest.mark.parametrize("later", [2.0, 5.0])
+def test_a_wrong_result_that_changes_after_the_call_is_late_whatever_it_becomes(
+    subject: Any, monkeypatch: pytest.MonkeyPatch, later: float
+) -> None:
+    one = subject("return x * 2", "calls.append((x, x * 3))\n    return calls[-1][1]")
+    calls = one.op.reference.__globals__.setdefault("calls", [])
+    monkeypatch.setattr(time, "sleep", lambda seconds: torch.mul(calls[-1][0], later, out=calls[-1][1]))
+    (failure,) = cell(one, one.samples).failures
+    assert failure.kind is Kind.LATE
+    assert failure.got.startswith("when the call returns: float32 (40,), at [0]: ")
+
+
+def test_where_results_are_late_no_numbers_are_judged(subject: Any) -> None:
+    one = subject("return x * 2", "return x * 3")
+    recorder = Recorder("f", "eager", "cpu", lambda event: None)
+    recorder.fail(Failure(Kind.LATE, "sample 1"))
+    check_results(one, recorder, one.samples)
+    assert [failure.kind for failure in recorder.cell().failures] == [Kind.LATE]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "got"),
+    [
+        ("high = x + n\n    return high, high if n == 1 else x - n", "two results in the same memory"),
+        ("return x + n if n else x, x - n", "a result in the memory of an argument"),
+    ],
+)
+def test_results_that_share_memory_at_an_option_alone_are_found(subject: Any, kernel: str, got: str) -> None:
+    one = subject("return x + n, x - n", kernel, "make.randn(40), 2", ", n: int", "tuple[Tensor, Tensor]")
+    found = [failure for failure in cell(one).failures if failure.kind is Kind.ALIAS]
+    assert [failure.got for failure in found] == [got]
+    assert found[0].case in ("sample 1, n=1", "sample 1, n=0")
 
 
 def test_an_undeclared_write_is_reported_before_the_result(subject: Any) -> None:

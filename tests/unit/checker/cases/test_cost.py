@@ -108,6 +108,14 @@ def test_a_call_that_the_reference_rejects_is_affordable_and_leaves_no_log(
     assert not logging.getLogger("torch._subclasses.fake_tensor").disabled
 
 
+@pytest.mark.parametrize("n", [2**31, 1])
+def test_complex_numbers_that_are_a_view_of_one_row_of_real_ones_need_no_fake_base(op: Any, n: int) -> None:
+    arguments = {"x": torch.view_as_complex(torch.randn(12).view(6, 2)), "n": n}
+    affordable = n == 1
+    assert is_affordable(op("return x.new_zeros(n)"), arguments) is affordable
+    assert is_affordable(op("return x.new_zeros(n) if x.real.max() < 9 else x"), arguments) is affordable
+
+
 def test_the_reference_is_called_with_no_numbers_and_the_arguments_stay_as_they_are(op: Any) -> None:
     arguments = call(2**31)
     before = arguments["x"].clone()

@@ -59,6 +59,13 @@ def test_strides_or_the_offset_really_differ(shape: list[int]) -> None:
             assert other.storage_offset() > 0
 
 
+def test_a_dimension_of_1_has_another_stride_in_a_contiguous_tensor() -> None:
+    tensor = numbered([4, 1, 2, 1])
+    other = by_name(tensor)["with other strides of dimensions of 1"]
+    assert (tensor.stride(), other.stride()) == ((2, 2, 1, 1), (2, 1, 1, 2))
+    assert other.is_contiguous()
+
+
 def test_a_batch_of_images_has_all_layouts() -> None:
     tensor = numbered([2, 3, 4, 5])
     found = by_name(tensor)

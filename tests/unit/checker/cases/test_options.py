@@ -119,6 +119,9 @@ def test_lists_of_numbers_are_tried_empty_longer_shorter_reversed_and_with_other
     found = [tuple(one) for one in tried("sizes: list[int]", "make.randn(3), [2, 5]")["sizes"]]
     assert {(), (2,), (2, 5, 5), (5, 2), (2, 2), (0, 5), (2, -1), (2, 6), (-2, 5)} <= set(found)
     assert (2, 5) not in found
+    dimensions = {(0,), (-1,), (0, 1), (1, 0), (-1, 0), (2, 0, 1)}
+    assert dimensions <= set(found)
+    assert dimensions <= {tuple(one) for one in tried("dims: list[int]", "make.randn(3), []")["dims"]}
     assert len(set(found)) == len(found)
 
 

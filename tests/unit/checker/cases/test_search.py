@@ -33,8 +33,43 @@ def test_what_says_its_dtype_keeps_it(written: Subject) -> None:
         assert case.arguments["index"].dtype == torch.int64
 
 
-def test_only_the_two_smallest_samples_are_varied(asked: Subject) -> None:
-    assert {case.name[: len("sample 1")] for case in asked.varied} == {"sample 1", "sample 2"}
+def test_only_the_two_smallest_samples_are_varied_apart_from_options_dtypes_and_ranks(asked: Subject) -> None:
+    of_all = (Family.OPTION, Family.BAD_DTYPE, Family.BAD_RANK, Family.BAD_DEVICE)
+    varied = [case for case in asked.varied if case.family not in of_all]
+    assert {case.name[: len("sample 1")] for case in varied} == {"sample 1", "sample 2"}
+    for family in of_all:
+        named = {name[: len("sample 1")] for name in of(asked, family)}
+        assert {"sample 1", "sample 2", "sample 3"} <= named
+
+
+def test_a_dimension_of_1_is_tried_with_other_strides(asked: Subject) -> None:
+    (case,) = [
+        case
+        for name, case in of(asked, Family.STRIDES).items()
+        if name == "sample 1, size 2 as 1, y with other strides of dimensions of 1"
+    ]
+    y = case.arguments["y"]
+    assert (y.shape, y.stride()) == ((12, 1), (1, 2))
+    assert y.is_contiguous()
+
+
+def test_numbers_that_lead_from_each_element_to_the_next_are_tried_in_large_sizes(make_subject: MakeSubject) -> None:
+    text = """
+@library.op
+def f(image: Tensor, marks: Tensor) -> Tensor:
+    return image * marks
+
+@f.samples
+def _(make):
+    yield make.randint(0, 3, 6, 5, dtype=torch.int32), make.randint(0, 2, 6, 5, dtype=torch.bool)
+"""
+    found = {case.name: case for case in make_subject(text).varied}
+    for size in ("size 6 as 52428", "size 5 as 43690"):
+        for what in ("image one", "image sorted", "image sorted, largest first", "marks true"):
+            tensors = derive.tensors(found[f"sample 1, {size}, {what}"].arguments)
+            assert all(2**17 < tensor.numel() <= 2**18 for tensor in tensors)
+        assert bool((found[f"sample 1, {size}, image one"].arguments["image"] == 1).all())
+    assert not any("52428" in case.name for case in make_subject(text, quick=True).varied)
 
 
 def test_only_floating_tensors_get_special_values(make_subject: MakeSubject) -> None:
@@ -151,7 +186,8 @@ def test_a_quick_check_tries_some_of_the_same(make_subject: MakeSubject, text: s
     quick, all_of_them = make_subject(text, quick=True), make_subject(text)
     names = {case.name for case in all_of_them.varied}
     assert {case.name for case in quick.varied} < names
-    assert {case.family for case in quick.varied} == {case.family for case in all_of_them.varied}
+    # A quick check tries other numbers only in claimed dtypes, of which none is one of integers.
+    assert {case.family for case in all_of_them.varied} - {case.family for case in quick.varied} <= {Family.INTEGER}
 
 
 def equal(one: Case, other: Case) -> bool:
@@ -260,3 +296,25 @@ def _(make):
     (large,) = [case for case in found if case.arguments["index"].numel() > 4096]
     assert int(large.arguments["index"].max()) == 5
     assert large.family is Family.INTEGER
+
+
+def test_other_numbers_are_tried_in_each_dtype_and_all_of_them_in_claimed_ones(make_subject: MakeSubject) -> None:
+    text = """
+@library.op
+def f(x: Tensor) -> Tensor:
+    return x + 1
+
+@f.samples(dtypes=(torch.float16, torch.float64))
+def _(make):
+    yield make.randn(6)
+"""
+    found = {case.name: case for case in make_subject(text).varied}
+    for dtype in (torch.float64, torch.float16):
+        name = f"sample 1 in {str(dtype).removeprefix('torch.')}, x times 100000"
+        case = found[name]
+        assert (case.family, case.claimed, case.arguments["x"].dtype) == (Family.MAGNITUDE, False, dtype)
+    assert len([name for name in found if name.startswith("sample 1 in bfloat16, ")]) == 8
+    quick = {case.name for case in make_subject(text, quick=True).varied}
+    bases = {name.partition(", ")[0] for name in quick if ", x " in name}
+    assert bases == {"sample 1", "sample 1 in float16", "sample 1 in float64"}
+    assert quick <= set(found)

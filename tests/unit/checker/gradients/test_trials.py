@@ -105,6 +105,16 @@ def test_where_the_derivative_of_the_reference_is_not_finite_any_gradient_is_rig
     assert found.failures == ()
 
 
+def test_where_the_reference_depends_on_the_layout_other_gradients_are_right(judge: Judge) -> None:
+    chooses = "x * (1.0 if x.is_contiguous() else 2.0)"
+    assert judge(chooses, "make.randn(4, 5)", kernel(lambda x: x * 1.0, lambda _, g, x: g)).failures == ()
+    once = kernel(lambda x: x * 1.0, lambda _, g, x: g if x.is_contiguous() else 2 * g)
+    (failure,) = judge("x * 1.0", "make.randn(4, 5)", once).failures
+    assert failure.kind is Kind.STRIDES
+    (failure,) = judge(chooses, "make.randn(4, 5)", kernel(lambda x: x * 1.0, lambda _, g, x: 3 * g)).failures
+    assert failure.kind is Kind.WRONG_GRADIENT
+
+
 @pytest.mark.parametrize(("conjugated", "count"), [(False, 1), (True, 0)])
 def test_the_gradient_of_a_complex_operator_is_the_conjugate_one(judge: Judge, conjugated: bool, count: int) -> None:
     def backward(_: Any, g: Tensor, x: Tensor) -> Tensor:

@@ -154,3 +154,17 @@ def test_a_process_that_ends_badly_after_its_calls_is_a_fault(describe: Describe
 def test_the_end_of_a_process_has_its_kind_and_its_words(exit_code: int, output: str, kind: Kind, words: str) -> None:
     assert kind_of_ending(exit_code, output, Kind.OUT_OF_BOUNDS) is kind
     assert ending(exit_code) == words
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "output", "kind"),
+    [
+        (0, "", Kind.EXIT),
+        (-11, "", Kind.RACE),
+        (-6, "free(): invalid next size (normal)", Kind.RACE),
+        (-8, "", Kind.RACE),
+        (-9, "", Kind.CRASH),
+    ],
+)
+def test_whatever_signal_ends_only_concurrent_calls_shows_a_race(exit_code: int, output: str, kind: Kind) -> None:
+    assert kind_of_ending(exit_code, output, Kind.RACE) is kind

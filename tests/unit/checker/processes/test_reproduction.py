@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,8 +24,6 @@ from opwright.spec import library_at
 from tests.interpreter import python
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from opwright.spec import Library
     from tests.unit.conftest import Describe
 
@@ -215,6 +214,18 @@ def test_lines_that_cannot_run_are_marked_and_a_crash_or_an_error_shows_the_faul
     job: Job, code: str, *, shows: bool
 ) -> None:
     assert completed(job, Failure(Kind.RUNTIME, "a step", code)) == (code if shows else MARK + code)
+
+
+def test_files_that_lines_write_are_not_left_with_the_user(
+    job: Job, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path_factory.mktemp("here")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("OPWRIGHT_CACHE", "relative")
+    code = "import os, torch\ntorch.save(os.environ['OPWRIGHT_CACHE'], 'model.pt')"
+    assert completed(job, Failure(Kind.RUNTIME, "a step", code)) == code
+    assert list(here.iterdir()) == []
+    assert torch.load(Path(job.work) / "model.pt") == str(here / "relative")
 
 
 def test_a_fault_without_lines_stays_without(job: Job) -> None:

@@ -10,7 +10,9 @@ import pytest
 from opwright.checker.check import PRELOADED
 from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
-from opwright.checker.processes.run_job import _failure, _is_explained, _Progress, run_job
+from opwright.checker.processes import run_job as run_job_module
+from opwright.checker.processes.run_job import _attributed, _failure, _is_explained, _Progress, run_job
+from opwright.checker.processes.served_process import ending
 from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.verdict import Cell, Failure
 from opwright.errors import LoadError
@@ -193,6 +195,13 @@ def test_what_does_not_end_is_a_hang_and_where_it_stands_is_told(library: Librar
     assert "in endless" in failure.detail
 
 
+def test_after_a_hang_steps_have_less_time(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_job_module, "_AFTER_A_HANG_S", 3.0)
+    waiting = job(library, [("endless", "script"), ("endless", "trace")], tmp_path, step_limit_s=4.0)
+    cells = run_job(waiting, "job", WORKER, Watched())
+    assert [cell.failures[0].got for cell in cells] == ["not finished after 4 s", "not finished after 3 s"]
+
+
 def test_a_fault_of_the_check_itself_is_no_pass(ran: Ran) -> None:
     cell = ran[1]["fine", "no_such_runtime"]
     assert cell.status == "failed"
@@ -265,7 +274,8 @@ def _(make):
         ({"groups": [""] * 6, "skip": ["step"] * 6}, True),
         ({"groups": ["dtype"] * 39, "skip": ["step"] * 39}, False),
         ({"groups": ["dtype"] * 40, "skip": ["step"] * 40}, True),
-        ({"groups": ["dtype"] * 6, "skip": ["step"] * 6, "hangs": 6}, True),
+        ({"groups": ["dtype"], "skip": ["step"], "hangs": 1}, False),
+        ({"groups": ["dtype"] * 2, "skip": ["step"] * 2, "hangs": 2}, True),
     ],
 )
 def test_a_cell_is_given_up_when_no_group_explains_its_crashes(
@@ -316,6 +326,24 @@ def test_a_wrong_first_call_of_a_sample_that_is_always_wrong_is_no_race(
     cell = Cell("ns::f", "eager", "cpu", "failed", failures=(Failure(kind, case),))
     assert _is_explained(Failure(Kind.RACE, "sample 1, of first caller 2"), cell) is is_explained
     assert not _is_explained(Failure(Kind.EXIT, case), cell)
+
+
+@pytest.mark.parametrize(
+    ("kind", "got", "others", "attributed"),
+    [
+        (Kind.CRASH, "the process was ended by SIGSEGV", (), Kind.RACE),
+        (Kind.HEAP, "the process was ended by SIGABRT", (Kind.RACE,), Kind.RACE),
+        (Kind.CRASH, "the process was ended by SIGSEGV", (Kind.OUT_OF_BOUNDS,), Kind.CRASH),
+        (Kind.CRASH, f"the process {ending(-9)}", (), Kind.CRASH),
+        (Kind.EXIT, "the process ended with exit code 3", (), Kind.EXIT),
+        (Kind.HANG, "not finished after 2 s", (), Kind.HANG),
+    ],
+)
+def test_first_calls_that_end_the_process_are_a_race_where_other_calls_show_no_fault(
+    kind: Kind, got: str, others: tuple[Kind, ...], attributed: Kind
+) -> None:
+    cell = Cell("ns::f", "eager", "cpu", "failed", failures=tuple(map(Failure, others)))
+    assert _attributed(Failure(kind, "sample 1: first calls", got=got), cell).kind is attributed
 
 
 def test_what_was_killed_from_outside_says_nothing_of_its_step() -> None:

@@ -63,12 +63,13 @@ def test_eager_mode_names_what_it_finds(make_subject: MakeSubject, reference: st
     assert found[kind].case == "sample 1"
 
 
-def test_a_case_of_which_a_process_died_and_two_variations_are_left_out(make_subject: MakeSubject) -> None:
+def test_after_a_process_died_its_case_two_variations_and_threads_are_left_out(make_subject: MakeSubject) -> None:
     subject = make_subject(RIGHT + SAMPLES, quick=True)
     (asked,) = [case for case in subject.varied if case.name == "sample 1, size 40 as 17"]
     whole, rest = cell(subject, eager), cell(subject, eager, asked.name)
     # A variation of what ends the process would only end it again.
-    assert rest.cases == whole.cases - 1 - len(list(subject.pairs()))
+    # With several threads, its end would not show that they disturb each other: two steps.
+    assert rest.cases == whole.cases - 1 - len(list(subject.pairs())) - 2
 
 
 def test_why_there_is_no_large_call_is_noted(make_subject: MakeSubject, monkeypatch: pytest.MonkeyPatch) -> None:
