@@ -188,11 +188,15 @@ def _weights(interpolation: str) -> Tensor:
         near = [((CUBIC_A + 2) * d - (CUBIC_A + 3)) * d * d + 1 for d in (t, 1 - t)]
         first = ((CUBIC_A * (t + 1) - 5 * CUBIC_A) * (t + 1) + 8 * CUBIC_A) * (t + 1) - 4 * CUBIC_A
         return torch.cat([first, *near, 1 - first - near[0] - near[1]], 1)
-    # sinc(d) sinc(d / 4) (Lanczos, a = 4), scaled so that the eight weights sum to one.
+    # Lanczos, a = 4: sinc(d) sinc(d / 4), which is proportional to +-sin(pi d / 4) / d^2 for the taps of one position.
+    # OpenCV rounds that to float32 and then scales the eight weights to a sum of one, in float32.
     distance = t.double() + torch.arange(3.0, -5.0, -1.0, dtype=torch.float64)
-    window: Tensor = torch.special.sinc(distance) * torch.special.sinc(distance / 4)
-    window = torch.where(distance.frac() == 0, (distance == 0).double(), window)  # sin(pi) is not quite zero
-    return window.div(window.sum(1, keepdim=True)).float()
+    angle = distance * (math.pi / 4)
+    signs = torch.tensor([1.0, -1.0] * 4, dtype=torch.float64)
+    taps = (signs * angle.sin() / angle.square()).float()
+    total = sum(taps.unbind(1), start=torch.zeros(SUBPIXELS))  # one after the other, as OpenCV does
+    at_pixel = (distance == 0).float()
+    return torch.where(t == 0, at_pixel, taps * total.reciprocal()[:, None])
 
 
 def _seen_at(position: Tensor, size: int, border_mode: str) -> tuple[Tensor, Tensor]:

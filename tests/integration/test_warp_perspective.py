@@ -108,6 +108,18 @@ def test_a_whole_photograph_is_warped_as_opencv_does_it(name: str) -> None:
     assert_near_opencv(reference(*args), oracle(*args), 1)
 
 
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_the_weights_of_the_reference_are_those_of_opencv_to_the_last_bit(interpolation: str) -> None:
+    # All pixels but one are zero, so that the result in float64 is the weight of that pixel.
+    for n in range(9):
+        image = torch.zeros(1, 17, dtype=torch.float64)
+        image[0, 4 + n] = 1
+        for fraction in range(32):
+            warp = torch.tensor([[1.0, 0.0, 8 + fraction / 32], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+            args = (image, warp, 1, 1, interpolation, True)
+            assert reference(*args).equal(oracle(*args)), (n, fraction)
+
+
 @pytest.mark.parametrize(
     ("interpolation", "channels"),
     [(name, n) for name in INTERPOLATIONS for n in (1, 2, 3, 4, 5, 17, 512) if n <= 4 or name in {"nearest", "linear"}],
