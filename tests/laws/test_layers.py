@@ -43,7 +43,10 @@ MAY_IMPORT[FACE] = set(MAY_IMPORT)
 MAY_IMPORT["cpp_extension"] = _TO_PROGRAMS | {"_lazy"}  # the other public module
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 
-STARTS_PROCESSES = {Path("toolchain/run.py"), Path("toolchain/fork_server.py"), Path("toolchain/fork_client.py")}
+STARTS_PROCESSES = {
+    *(Path("toolchain/run.py"), Path("toolchain/fork_server.py"), Path("toolchain/fork_client.py")),
+    Path("checker/behavior/forked.py"),  # what it checks are calls in a forked process
+}
 PROCESS_MODULES = {"subprocess", "multiprocessing", "pty", "_posixsubprocess"}
 PROCESS_FUNCTIONS = re.compile(
     r"(os\.(system|popen|fork|forkpty|posix_spawnp?|exec[lv]p?e?|spawn[lv]p?e?)"

@@ -58,6 +58,7 @@ class Kind(enum.Enum):
     LATE = "late-result"
     PROCESS_STATE = "process-state"
     EXIT = "process-exit"
+    FORKED = "forked-process"
     CHANNEL = "forged-verdict"
     RACE = "data-race"
     THREADS = "thread-count"
@@ -264,6 +265,12 @@ _DIAGNOSES = {
         "the process ends during a call, or does not exit cleanly",
         "the kernel calls exit, does not join a thread, or destroys a static object while a thread uses it",
         "raise errors instead; join threads and free resources before the call returns",
+    ),
+    Kind.FORKED: Diagnosis(
+        "a call fails in a forked process",
+        "the library started threads, or held a lock, in the parent process; a forked process, such as a worker of a "
+        "DataLoader, has none of these threads",
+        "let PyTorch's parallel_for start the threads, or start them anew in each process (pthread_atfork)",
     ),
     Kind.CHANNEL: Diagnosis(
         "the operator writes to the channel of the check",

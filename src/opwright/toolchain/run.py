@@ -1,4 +1,4 @@
-"""Runs programs: the only place in opwright that starts a process."""
+"""Runs programs: the only place in opwright that starts another one."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def complete(cell: Cell, job: Job, verdicts: Verdicts) -> Cell:
 
 
 def _complete(cell: Cell, failure: Failure, job: Job, verdicts: Verdicts) -> Failure:
-    if not failure.repro or failure.kind is Kind.HANG:
+    if not failure.repro:
         return failure
     op = cell.op.rpartition(":")[2]
     cases: list[Case] = []
@@ -60,6 +60,8 @@ def _complete(cell: Cell, failure: Failure, job: Job, verdicts: Verdicts) -> Fai
         return f"torch.load({str(saved(case))!r})"
 
     lines = _LOADED.sub(load, failure.repro)
+    if failure.kind in (Kind.HANG, Kind.FORKED):  # the lines may not end either
+        return replace(failure, repro=lines)
     shows = _shows(cell, failure, lines, cases[0] if cases else None, job, verdicts)
     return replace(failure, repro=lines if shows else f"{_NOT_SHOWN}\n{lines}")
 

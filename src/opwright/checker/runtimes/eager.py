@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from opwright.checker.behavior.forked import check_forked
 from opwright.checker.behavior.guarded_memory import check_guarded_memory
 from opwright.checker.behavior.later import check_finality, check_later
 from opwright.checker.behavior.leaks import check_memory_growth
@@ -49,6 +50,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
     check_repetition(subject, recorder)
     check_guarded_memory(subject, recorder)
     check_threads(subject, recorder)
+    check_forked(subject, recorder)
     check_memory_growth(subject, recorder)
     check_with_opcheck(subject, recorder)
 

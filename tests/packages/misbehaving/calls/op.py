@@ -113,6 +113,12 @@ def ends_among_others(x: Tensor) -> Tensor:
 
 
 @library.op(differentiable=())
+def waits_for_its_helper(x: Tensor) -> Tensor:
+    """2 x + 1; a thread that the first call starts computes, and a forked process does not have it."""
+    return 2 * x + 1
+
+
+@library.op(differentiable=())
 def exits(x: Tensor) -> Tensor:
     """2 x + 1; the kernel ends the process at an empty tensor."""
     return 2 * x + 1

@@ -176,6 +176,16 @@ def test_lines_that_show_the_fault_load_the_tensors_of_the_call(job: Job) -> Non
     assert is_same(loaded(path)[0], given.arguments["x"])  # type: ignore[arg-type]
 
 
+def test_lines_that_may_not_end_load_their_tensors_and_are_not_run(job: Job) -> None:
+    given = sample(job, 1)
+    here = Path(job.work) / "was_run"
+    for kind in (Kind.HANG, Kind.FORKED):
+        code = f"{lines(job, given)}\nopen({str(here)!r}, 'w')"
+        repro = completed(job, Failure(kind, given.name, code))
+        assert "inputs of" not in repro
+        assert not here.exists()
+
+
 def test_lines_whose_call_is_right_alone_are_marked(job: Job) -> None:
     right = replace(job, environment={"JUDGES": "1"})
     given = sample(job, 1)
