@@ -145,8 +145,8 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options, costs
 
 def _numbers_with_options(op: Op, sample: Case, options: Options) -> Iterator[Case]:
     """Ties, halves, zeros and the like together with each option: at a scale of 1, a half is rounded."""
-    found = [one for one in contents(sample, options.seed) if one.family in (Family.EDGE, Family.INTEGER)]
-    numbers = _of_all_tensors(found) or found
+    found = contents(sample, options.seed, each=False)
+    numbers = [one for one in found if one.family in (Family.EDGE, Family.INTEGER)]
     both = list(itertools.product(numbers, other_options(op, sample)))
     count = min(len(both), _QUICK_NUMBERS_WITH_OPTIONS if options.quick else _NUMBERS_WITH_OPTIONS)
     for number, option in choice(options.seed).sample(both, count):
@@ -171,15 +171,10 @@ def _numbers_in_dtype(case: Case, smallest: Case, options: Options) -> Iterator[
     """Other numbers in another dtype, whose range and precision differ: all of them only if the dtype is claimed."""
     if not case.claimed and (options.quick or not case.name.startswith(f"{smallest.name} in ")):
         return
-    found = list(contents(case, options.seed))
-    numbers = _of_all_tensors(found) or found
+    numbers = list(contents(case, options.seed, each=False))
     if options.quick or not case.claimed:
         numbers = choice(options.seed).sample(numbers, min(len(numbers), _QUICK_ALONE))
     yield from _made(numbers, case)
-
-
-def _of_all_tensors(variations: list[Variation]) -> list[Variation]:
-    return [one for one in variations if one.what.startswith("all tensors ")]
 
 
 def _large_with_bad_integers(sizes: list[Case], options: Options) -> Iterator[Case]:
@@ -206,7 +201,7 @@ def _some(variations: list[Variation], options: Options) -> Iterable[Variation]:
     if not options.quick or len(variations) <= _QUICK_OF_A_FAMILY:
         return variations
     choose = choice(options.seed)
-    first = _of_all_tensors(variations)
+    first = [one for one in variations if one.what.startswith("all tensors ")]
     alone = {one.family for one in variations} - {one.family for one in first}
     for family in sorted(alone, key=lambda one: one.value):
         found = [one for one in variations if one.family is family]
@@ -261,8 +256,8 @@ def _deep(op: Op, given: list[Case], smallest: int, device: str, options: Option
     slots = size_slots(op, device, options.seed)[:_MOST_SIZES_VARIED]
     tried = [{slot: _DEEP_ELEMENTS * max(slot.default, 1) // count} for slot in slots]
     for case in _sized(op, given, [smallest], tried, device, options):
-        found = list(contents(case, options.seed))
-        yield from _made((one for one in _of_all_tensors(found) or found if one.what.endswith(_DEEP)), case)
+        found = contents(case, options.seed, each=False)
+        yield from _made((one for one in found if one.what.endswith(_DEEP)), case)
 
 
 def _sized(

@@ -29,26 +29,28 @@ _SPECIAL = {"NaN": (float("nan"),), "infinities": (float("inf"), float("-inf"))}
 _ROW_VALUES = {"NaN": float("nan"), "-inf": float("-inf"), "+inf": float("inf")}
 
 
-def contents(case: Case, seed: int, numbers: Sequence[float] = ()) -> Iterator[Variation]:
+def contents(case: Case, seed: int, numbers: Sequence[float] = (), *, each: bool = True) -> Iterator[Variation]:
     """Variations of the numbers in the tensors of `case`: in all tensors of a kind at once, and in each alone.
 
     Args:
         case: the call to vary.
         seed: of the random numbers.
         numbers: further numbers to try in each tensor, at which an operator may behave in another way.
+        each: whether to vary a tensor alone too, if there are several of its kind.
     """
     limits = dict.fromkeys([*_limits(case), *numbers])
     for holds, table in _TABLES:
         paths = [path for path, tensor in tensors(case.arguments) if holds(tensor) and tensor.numel()]
+        alone = paths if each or len(paths) == 1 else []
         for what, (family, content) in table.items():
             if len(paths) > 1:
                 yield Variation(f"all tensors {what}", family, _changing(paths, content, seed, case.name, what))
-            for path in paths:
+            for path in alone:
                 yield Variation(f"{path} {what}", family, _changing([path], content, seed, case.name, what), path)
         for number in limits:
             if holds in _PLACED and _PLACED[holds].takes(number):
                 what, placed = f"with the number {number:g}", _PLACED[holds]
-                for path in paths:
+                for path in alone:
                     change = _changing([path], placed.content(number), seed, case.name, what)
                     yield Variation(f"{path} {what}", placed.family, change, path)
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from opwright.checker.cases.case import Family
+from opwright.checker.cases.values import contents
 from opwright.spec import derive
 from tests.unit.checker.cases.conftest import ASKED, SMALLEST_LAST, WRITTEN, of, shapes
 
@@ -261,6 +262,28 @@ def _(make):
         "1e-10",
         "3.7",
     }
+
+
+def test_the_only_tensor_of_a_kind_is_varied_beside_several_of_another(make_subject: MakeSubject) -> None:
+    subject = make_subject(
+        """
+@library.op
+def f(x: Tensor, y: Tensor, at: Tensor, twice: bool) -> Tensor:
+    return (x + y)[at] * (2 if twice else 1)
+
+@f.samples
+def _(make):
+    yield make.randn(6), make.randn(6), make.randint(0, 6, 4), False
+"""
+    )
+    tried = {case.name for case in subject.pairs()}
+    families = (Family.EDGE, Family.INTEGER)
+    numbers = [one.what for one in contents(subject.samples[0], 0, each=False) if one.family in families]
+    alone = [what for what in numbers if what.startswith("at ")]
+    together = [what for what in numbers if what.startswith("all tensors ")]
+    assert alone
+    assert together
+    assert {f"sample 1, {what}, twice=True" for what in (*alone, *together)} <= tried
 
 
 def test_pairs_of_lists_have_names_of_their_own(make_subject: MakeSubject) -> None:
