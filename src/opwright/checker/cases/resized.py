@@ -19,6 +19,10 @@ _SIZES = (0, 1, 2, 9, 17, 33)
 _QUICK_SIZES = (0, 1, 17)
 _MOST_SIZES_VARIED = 4
 _MOST_ELEMENTS = 2**21
+# The relative difference between numbers and their repetition.
+_SMALLER = 1e-3
+# The dtypes that can express it.
+_PRECISE = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
 def resized(case: Case, others: Sequence[Case], *, quick: bool) -> Iterator[Case]:
@@ -60,6 +64,9 @@ def _fixed(case: Case, others: Sequence[Case]) -> list[tuple[int, int]]:
 def with_sizes(arguments: dict[str, Any], sizes: Mapping[tuple[int, int], int]) -> dict[str, Any]:
     """`arguments` with other sizes: tensors are cut, or repeat themselves.
 
+    Repeated numbers that are not whole are made smaller by up to a thousandth: the rounding errors of a sum of equal
+    numbers would all have one sign, and add up to more than those of other numbers.
+
     Args:
         arguments: the arguments of a call.
         sizes: by the number of a tensor among them and of its dimension, the new size.
@@ -70,9 +77,22 @@ def with_sizes(arguments: dict[str, Any], sizes: Mapping[tuple[int, int], int]) 
         at = next(numbers)
         for dim in range(tensor.dim()):
             if (at, dim) in sizes:
-                index = torch.arange(sizes[at, dim], device=tensor.device) % tensor.shape[dim]
-                tensor = tensor.index_select(dim, index)
+                size = tensor.shape[dim]
+                index = torch.arange(sizes[at, dim], device=tensor.device) % size
+                tensor = _with_other_repeats(tensor.index_select(dim, index), dim, size)
         return tensor
 
     made: dict[str, Any] = pytree.tree_map_only(Tensor, resize, arguments)
     return made
+
+
+def _with_other_repeats(tensor: Tensor, dim: int, size: int) -> Tensor:
+    """`tensor` with other numbers behind the first `size` of a dimension, unless all of its numbers are whole."""
+    if tensor.shape[dim] <= size or tensor.dtype not in _PRECISE:
+        return tensor
+    if not tensor.is_complex() and bool((tensor == tensor.round()).all()):
+        return tensor
+    smaller = torch.rand(tensor.shape, generator=torch.Generator().manual_seed(dim), dtype=torch.float64)
+    factor = 1 - _SMALLER * smaller
+    factor.narrow(dim, 0, size).fill_(1)
+    return tensor * factor.to(tensor.device, tensor.dtype)

@@ -63,6 +63,8 @@ _PAIRS = 300
 _QUICK_PAIRS = 60
 _NUMBERS_WITH_OPTIONS = 600
 _QUICK_NUMBERS_WITH_OPTIONS = 60
+_SHARED_WITH_OPTIONS = 100
+_QUICK_SHARED_WITH_OPTIONS = 20
 # Calls in which several sizes and options differ.
 _COMBINED = 300
 _QUICK_COMBINED = 40
@@ -134,7 +136,7 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options, costs
         if case is not base and case.name not in seen and costs.is_affordable(case.arguments):
             seen.add(case.name)
             yield Case(case.name, Family.PAIR, case.arguments)
-    for case in _numbers_with_options(op, chosen[0], options):
+    for case in (*_numbers_with_options(op, chosen[0], options), *_shared_with_options(op, chosen, options)):
         if case.name not in seen and costs.is_affordable(case.arguments):
             seen.add(case.name)
             yield case
@@ -153,6 +155,18 @@ def _numbers_with_options(op: Op, sample: Case, options: Options) -> Iterator[Ca
         with contextlib.suppress(Exception):
             case = option.of(number.of(sample))
             yield Case(case.name, Family.PAIR, case.arguments)
+
+
+def _shared_with_options(op: Op, chosen: list[Case], options: Options) -> Iterator[Case]:
+    """Arguments in the memory of one that is written to, with each option: it may say which part is written."""
+    if not op.mutates:
+        return
+    both = [(case, *two) for case in chosen for two in itertools.product(shared(op, case), other_options(op, case))]
+    count = min(len(both), _QUICK_SHARED_WITH_OPTIONS if options.quick else _SHARED_WITH_OPTIONS)
+    for sample, sharing, option in choice(options.seed).sample(both, count):
+        with contextlib.suppress(Exception):
+            case = option.of(sharing.of(sample))
+            yield Case(case.name, Family.SHARED, case.arguments)
 
 
 def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:

@@ -241,6 +241,14 @@ def _negated(x: Tensor, _: torch.Generator) -> Tensor:
     return -x if torch.iinfo(x.dtype).min < 0 else x
 
 
+def _raised(number: int) -> Content:
+    def add(x: Tensor, _: torch.Generator) -> Tensor:
+        highest = torch.iinfo(x.dtype).max - number
+        return x if highest < 0 else x.clamp(max=highest) + number
+
+    return add
+
+
 _INTEGER: dict[str, tuple[Family, Content]] = {
     "zero": (Family.INTEGER, lambda x, _: torch.zeros_like(x)),
     "one": (Family.INTEGER, lambda x, _: torch.ones_like(x)),
@@ -251,6 +259,8 @@ _INTEGER: dict[str, tuple[Family, Content]] = {
         Family.INTEGER,
         lambda x, g: _single(min(10**6, torch.iinfo(x.dtype).max))(x, g),
     ),
+    # From there on, float32 and float64 do not have every integer.
+    **{f"plus 2^{power}": (Family.INTEGER, _raised(2**power)) for power in (24, 53)},
     "with one largest integer": (Family.INTEGER, _limit("max", everywhere=False)),
     "with one smallest integer": (Family.INTEGER, _limit("min", everywhere=False)),
     "of largest integers": (Family.INTEGER, _limit("max", everywhere=True)),

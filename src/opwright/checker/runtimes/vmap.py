@@ -42,6 +42,9 @@ _VARIED = {
     Family.UNEQUAL: (1, 8),
     Family.STRIDES: (2, 10),
     Family.DTYPE: (1, 6),
+    Family.INTEGER: (4, 20),
+    Family.EDGE: (1, 6),
+    Family.SPECIAL: (1, 6),
 }
 _MOST_ELEMENTS = 2**16
 # Up to this many combinations are listed, and a random subset is used; of more, each is drawn independently.

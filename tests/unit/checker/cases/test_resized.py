@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 import torch
 
 from opwright.checker.cases.case import Family
+from opwright.checker.cases.resized import with_sizes
 from tests.unit.checker.cases.conftest import shapes
 
 if TYPE_CHECKING:
@@ -44,6 +46,20 @@ def test_tensors_that_were_made_by_hand_are_cut_and_repeated_together(make_subje
     assert cases["sample 1, dimensions of 3 as 0"].family is Family.EMPTY
     assert {shapes(case)[2] for case in of_size(subject, 5).values()} >= {(2, 1), (2, 6)}
     assert not subject.expected(longer).refusal
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.bfloat16, torch.int64])
+def test_repeated_numbers_differ_a_little_unless_all_are_whole(dtype: torch.dtype) -> None:
+    given = torch.tensor([1.5, 2.0, -0.25]).to(dtype)
+    made = with_sizes({"x": given}, {(0, 0): 7})["x"]
+    assert made.dtype == dtype
+    assert torch.equal(made[:3], given)
+    torch.testing.assert_close(made, given.repeat(3)[:7], rtol=1e-3, atol=0)
+    exact = dtype in (torch.bfloat16, torch.int64)
+    assert bool((made[3:6] == given).all()) == exact
+    whole = torch.tensor([2.0, 3.0, -1.0]).to(dtype)
+    if not dtype.is_complex:
+        assert torch.equal(with_sizes({"x": whole}, {(0, 0): 7})["x"], whole.repeat(3)[:7])
 
 
 def test_a_quick_check_tries_fewer_sizes(make_subject: MakeSubject) -> None:

@@ -286,6 +286,26 @@ def _(make):
     assert {f"sample 1, {what}, twice=True" for what in (*alone, *together)} <= tried
 
 
+def test_arguments_in_mutated_memory_are_tried_with_each_option(make_subject: MakeSubject) -> None:
+    subject = make_subject(
+        """
+@library.op(mutates=("canvas",))
+def paste_(canvas: Tensor, patch: Tensor, top: int) -> None:
+    canvas[top : top + len(patch)] = patch.clone()
+
+@paste_.samples
+def _(make):
+    yield make.randn(9, 4), make.randn(3, 4), 5
+"""
+    )
+    shared = [case for case in subject.pairs() if ", patch in the memory of canvas, top=" in case.name]
+    assert {case.arguments["top"] for case in shared} >= {0, 1, 2, 4}
+    for case in shared:
+        assert case.family in (Family.SHARED, Family.PAIR)
+        assert case.arguments["patch"].data_ptr() == case.arguments["canvas"].data_ptr()
+    assert any(case.family is Family.SHARED for case in shared)
+
+
 def test_pairs_of_lists_have_names_of_their_own(make_subject: MakeSubject) -> None:
     subject = make_subject(
         """

@@ -161,6 +161,15 @@ def is_signed(x: Tensor) -> bool:
     return torch.iinfo(x.dtype).min < 0
 
 
+def raised(number: int) -> Callable[[Tensor, Tensor], bool]:
+    def holds(x: Tensor, made: Tensor) -> bool:
+        most = torch.iinfo(x.dtype).max
+        wanted = [min(int(one) + number, most) if number <= most else int(one) for one in x.flatten()]
+        return [int(one) for one in made.flatten()] == wanted
+
+    return holds
+
+
 INTEGER_PROMISES: dict[str, Callable[[Tensor, Tensor], bool]] = {
     "zero": only(0),
     "one": only(1),
@@ -168,6 +177,8 @@ INTEGER_PROMISES: dict[str, Callable[[Tensor, Tensor], bool]] = {
     "with one -1": lambda x, made: one_integer(lambda _: -1)(x, made) if is_signed(x) else torch.equal(made, x),
     "with one past the largest": one_integer(lambda x: int(x.max()) + 1),
     "with one that is far too large": one_integer(lambda x: min(10**6, torch.iinfo(x.dtype).max)),
+    "plus 2^24": raised(2**24),
+    "plus 2^53": raised(2**53),
     "with one largest integer": one_integer(lambda x: torch.iinfo(x.dtype).max),
     "with one smallest integer": one_integer(lambda x: torch.iinfo(x.dtype).min),
     "of largest integers": lambda x, made: bool((made == torch.iinfo(x.dtype).max).all()),

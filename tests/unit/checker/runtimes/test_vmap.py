@@ -117,6 +117,34 @@ def test_a_rule_that_is_wrong_for_an_option_is_found(make_subject: MakeSubject) 
     assert failed.failures[0].kind is Kind.OPTION
 
 
+TAKE = """
+@library.op(vmap=True, differentiable=("x",))
+def f(x: Tensor, at: Tensor) -> Tensor:
+    # -1 stands for zero.
+    return torch.cat([x.new_zeros(1), x]).index_select(0, at.flatten() + 1).view(at.shape)
+
+@f.vmap
+def _(info, in_dims, x, at):
+    x, at = (one.movedim(dim, 0) if dim is not None else one.expand(info.batch_size, *one.shape)
+             for one, dim in zip((x, at), in_dims))
+    moved = at + x.shape[1] * torch.arange(info.batch_size).view(-1, *[1] * (at.dim() - 1))
+    {}
+    return getattr(torch.ops, library.namespace).f(x.flatten(), moved), 0
+
+@f.samples
+def _(make):
+    yield make.randn(5), make.randint(0, 5, 4)
+"""
+
+
+def test_a_rule_that_is_wrong_for_other_integers_is_found(make_subject: MakeSubject) -> None:
+    failed, _ = cell(make_subject, TAKE.format("pass"))
+    assert failed.failures[0].case.startswith("sample 1, at with ")
+    assert failed.failures[0].kind is Kind.INTEGER_VALUES
+    passed, _ = cell(make_subject, TAKE.format("moved = torch.where(at < 0, -1, moved)"))
+    assert passed.failures == ()
+
+
 @pytest.mark.parametrize(
     "right", ["if dim < 0: dim += x.dim() - 1", "if dim < 0: raise ValueError(f'dim must be at least 0, got {dim}')"]
 )
