@@ -1,0 +1,2 @@
+#define FAULTY
+#include "cpu.cpp"
