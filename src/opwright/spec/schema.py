@@ -30,6 +30,11 @@ class Parameter:
     mutated: bool = False
 
     @property
+    def is_list(self) -> bool:
+        """Whether it is a list."""
+        return self.type.startswith("List[")
+
+    @property
     def holds_tensors(self) -> bool:
         """Whether it is a tensor, an optional one, or a list of them."""
         return "Tensor" in self.type

@@ -115,6 +115,18 @@ void add_(Tensor x, double number, bool twice) {
     for (int64_t i = 0; i < x.numel(); ++i) data[i] += static_cast<float>(twice ? 2 * number : number);
 }
 
+void double_all_(const std::vector<Tensor>& xs) {
+    for (const Tensor& x : xs) {
+        opwright::check::device(x, "xs", opwright::DeviceType::CPU);
+        opwright::check::dtype(x, "xs", ScalarType::Float);
+        opwright::check::contiguous(x, "xs");
+    }
+    for (Tensor x : xs) {
+        float* data = x.mutable_data_ptr<float>();
+        for (int64_t i = 0; i < x.numel(); ++i) data[i] *= 2;
+    }
+}
+
 }  // namespace
 
 OPWRIGHT_IMPL(every_runtime, CPU, m) {
@@ -124,4 +136,5 @@ OPWRIGHT_IMPL(every_runtime, CPU, m) {
     m.impl("halves", OPWRIGHT_FN(halves));
     m.impl("signs", OPWRIGHT_FN(signs));
     m.impl("add_", OPWRIGHT_FN(add_));
+    m.impl("double_all_", OPWRIGHT_FN(double_all_));
 }

@@ -83,3 +83,16 @@ def add_(x: Tensor, number: float, *, twice: bool = False) -> None:
 def _(make: Make) -> Iterator[Sample]:
     yield make.call(make.randn(4, 5), 0.5)
     yield make.call(make.randn(4, 5), 0.5, twice=True)
+
+
+@library.op(mutates=("xs",))
+def double_all_(xs: Sequence[Tensor]) -> None:
+    """Double all tensors of a list, in place."""
+    for x in xs:
+        x.mul_(2)
+
+
+@double_all_.samples
+def _(make: Make) -> Iterator[Sample]:
+    yield make.call([make.randn(4, 5), make.randn(3)])
+    yield make.call([make.randn(6)])

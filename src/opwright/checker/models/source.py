@@ -35,7 +35,7 @@ _WHOLE = '''class Whole(torch.nn.Module):
     """The operator with all of its arguments."""
 
     def forward({signature}):
-        if {flag}:
+{kept}        if {flag}:
             {by_name}
         else:
             {by_place}
@@ -68,12 +68,16 @@ def whole(subject: Subject) -> torch.nn.Module:
     typed = [f"{parameter.name}: {annotation(parameter.type)}" for parameter in op.parameters]
     flag = flag_name(subject)
     by_name = ", ".join(f"{parameter.name}={parameter.name}" for parameter in op.parameters)
+    # In a process without Python, PyTorch 2.13 leaves nothing in a list of tensors that a model passes to an operator.
+    lists = [parameter.name for parameter in op.parameters if parameter.mutated and parameter.is_list]
+    kept = {name: f"{name}_kept_" for name in lists}
     source = _WHOLE.format(
         signature=", ".join(["self", *typed, f"{flag}: bool"]),
         flag=flag,
         by_name=_assigned(subject, by_name),
         by_place=_assigned(subject, by_place(subject, {parameter.name: parameter.name for parameter in op.parameters})),
-        returned=_returned(subject),
+        kept="".join(f"        {copy} = {name}.copy()\n" for name, copy in kept.items()),
+        returned=_returned(subject, [kept.get(name, name) for name in op.mutates]),
     )
     made: torch.nn.Module = _module(subject, "whole", source).Whole()
     return made
@@ -91,7 +95,7 @@ def between(subject: Subject) -> Any:
     source = _BESIDE.lstrip().format(
         names=", ".join(arguments),
         by_place=_assigned(subject, by_place(subject, arguments)),
-        returned=_returned(subject, beside="beside({})"),
+        returned=_returned(subject, op.mutates, beside="beside({})"),
     )
     return _module(subject, "between", source).between
 
@@ -115,7 +119,7 @@ def fixed(subject: Subject, case: Case, number: int) -> torch.nn.Module:
     source = _FIXED.format(
         signature=", ".join(["self", *(f"{name}: Tensor" for name in tensor_names(case.arguments))]),
         call=_assigned(subject, by_place(subject, arguments)),
-        returned=_returned(subject),
+        returned=_returned(subject, tensor_names({name: case.arguments[name] for name in subject.op.mutates})),
     )
     made: torch.nn.Module = _module(subject, f"fixed_{number}", source).Fixed()
     return made
@@ -140,7 +144,7 @@ def tensor_names(arguments: Mapping[str, Any]) -> list[str]:
 def outcome(subject: Subject, output: Any, arguments: dict[str, Any]) -> list[Any]:
     """A model's results for `arguments` in the form that `Subject.judge` takes: with the arguments themselves."""
     count = len(subject.op.results)
-    listed = [output] if count + len(subject.op.mutates) == 1 else list(output)
+    listed = list(output) if isinstance(output, tuple) else [output]
     return [*listed[:count], *(arguments[name] for name in subject.op.mutates)]
 
 
@@ -181,11 +185,11 @@ def _assigned(subject: Subject, arguments: str) -> str:
     return f"result_ = {call}" if subject.op.results else call
 
 
-def _returned(subject: Subject, beside: str = "{}") -> str:
-    op = subject.op
-    count = len(op.results)
+def _returned(subject: Subject, mutated: Sequence[str], beside: str = "{}") -> str:
+    """The results of the operator, and then the names of what it mutates, as text."""
+    count = len(subject.op.results)
     results = ["result_"] if count == 1 else [f"result_[{at}]" for at in range(count)]
-    return ", ".join([*(beside.format(result) for result in results), *op.mutates]) or "None"
+    return ", ".join([*(beside.format(result) for result in results), *mutated]) or "None"
 
 
 def _module(subject: Subject, what: str, source: str) -> ModuleType:

@@ -34,6 +34,9 @@ def why_not(subject: Subject) -> str:
         return f"a recorded graph returns only tensors, and the operator returns {', '.join(others)}"
     if not derive.tensors(subject.samples[0].arguments):
         return "a graph is recorded of tensors, and the operator takes none"
+    mutated = [parameter for parameter in subject.op.parameters if parameter.mutated]
+    if mutated and not subject.op.results and all(parameter.is_list for parameter in mutated):
+        return "torch.jit.trace drops calls that only mutate tensors in lists"
     unrecorded = [_unrecorded(subject, case) for case in subject.samples]
     return unrecorded[0] if all(unrecorded) else ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -36,7 +36,7 @@ def gather(features: Tensor, neighbors: Tensor) -> Tensor:
 
 
 @gather.vmap
-def _(info: object, in_dims: tuple[int | None, ...], features: Tensor, neighbors: Tensor) -> tuple[Tensor, int]:
+def _(info: object, in_dims: tuple[Any, ...], features: Tensor, neighbors: Tensor) -> tuple[Tensor, int]:
     batch = info.batch_size  # type: ignore[attr-defined]
     of_features, of_neighbors = in_dims
     if of_neighbors is None:
