@@ -19,8 +19,9 @@ _SIZES = (0, 1, 2, 9, 17, 33)
 _QUICK_SIZES = (0, 1, 17)
 _MOST_SIZES_VARIED = 4
 _MOST_ELEMENTS = 2**21
-# The relative difference between numbers and their repetition.
+# The relative difference between numbers and their repetition, and the number of repetitions without one.
 _SMALLER = 1e-3
+_EQUAL_REPEATS = 4
 # The dtypes that can express it.
 _PRECISE = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
@@ -64,8 +65,9 @@ def _fixed(case: Case, others: Sequence[Case]) -> list[tuple[int, int]]:
 def with_sizes(arguments: dict[str, Any], sizes: Mapping[tuple[int, int], int]) -> dict[str, Any]:
     """`arguments` with other sizes: tensors are cut, or repeat themselves.
 
-    Repeated numbers that are not whole are made smaller by up to a thousandth: the rounding errors of a sum of equal
-    numbers would all have one sign, and add up to more than those of other numbers.
+    Numbers that are repeated often and are not whole are made smaller by up to a thousandth: the rounding errors of a
+    sum of equal numbers would all have one sign, and add up to more than those of other numbers. A few repetitions stay
+    equal, because operators treat ties differently.
 
     Args:
         arguments: the arguments of a call.
@@ -87,12 +89,13 @@ def with_sizes(arguments: dict[str, Any], sizes: Mapping[tuple[int, int], int]) 
 
 
 def _with_other_repeats(tensor: Tensor, dim: int, size: int) -> Tensor:
-    """`tensor` with other numbers behind the first `size` of a dimension, unless all of its numbers are whole."""
-    if tensor.shape[dim] <= size or tensor.dtype not in _PRECISE:
+    """`tensor`, a repetition along `dim` of what has `size` there, with other numbers where it is repeated often."""
+    equal = _EQUAL_REPEATS * size
+    if tensor.shape[dim] <= equal or tensor.dtype not in _PRECISE:
         return tensor
     if not tensor.is_complex() and bool((tensor == tensor.round()).all()):
         return tensor
     smaller = torch.rand(tensor.shape, generator=torch.Generator().manual_seed(dim), dtype=torch.float64)
     factor = 1 - _SMALLER * smaller
-    factor.narrow(dim, 0, size).fill_(1)
+    factor.narrow(dim, 0, equal).fill_(1)
     return tensor * factor.to(tensor.device, tensor.dtype)
