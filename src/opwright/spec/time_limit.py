@@ -35,16 +35,22 @@ def time_limit(seconds: float) -> Iterator[None]:
         yield
         return
 
-    ended = False
+    ended = reached = False
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  the arguments of a signal handler
+        nonlocal reached
         if not ended:
+            reached = True
             raise TimeLimitError
 
     before = signal.signal(signal.SIGVTALRM, stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _AGAIN_S)
     try:
         yield
+    except Exception as error:
+        if reached:  # code that was interrupted may raise another error, as PyTorch's C++ does
+            raise TimeLimitError from error
+        raise
     finally:
         ended = True
         left_s, _ = signal.setitimer(signal.ITIMER_VIRTUAL, 0)

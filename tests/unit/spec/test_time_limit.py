@@ -77,3 +77,19 @@ def test_there_is_no_limit_in_another_thread() -> None:
     thread.start()
     thread.join()
     assert ended == [True]
+
+
+def test_an_error_that_interrupted_code_raises_instead_is_the_limit() -> None:
+    def raises() -> None:
+        try:
+            work(10)
+        except BaseException:
+            msg = "interrupted"
+            raise RuntimeError(msg) from None
+
+    with pytest.raises(TimeLimitError) as found, time_limit(0.05):
+        raises()
+    assert str(found.value.__cause__) == "interrupted"
+    with pytest.raises(ValueError, match="its own"), time_limit(5):
+        msg = "its own"
+        raise ValueError(msg)
