@@ -56,7 +56,7 @@ CALLS: dict[str, tuple[Kind, str, str]] = {
     "ends_among_others": (Kind.RACE, "the process was ended by SIGSEGV", A_RESULT),
     "waits_for_its_helper": (
         Kind.FORKED,
-        "the call did not end within 30 s",
+        "the call did not end",
         "the result of the same call in its parent",
     ),
     "exits": (Kind.EXIT, "the process ended with exit code 0", A_RESULT),
