@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 LIMIT_S = 100.0
 # 0 would mean never.
 _AT_ONCE = 1e-6
-# Python ignores what is raised in a finalizer or a callback, and then the code continues: raise again after this time.
+# Python only reports what is raised in a finalizer or a callback, and the code continues: raise again after this time.
 _AGAIN_S = 0.5
 
 
@@ -43,7 +44,14 @@ def time_limit(seconds: float) -> Iterator[None]:
             reached = True
             raise TimeLimitError
 
+    report = sys.unraisablehook
+
+    def report_others(unraisable: sys.UnraisableHookArgs) -> None:
+        if not isinstance(unraisable.exc_value, TimeLimitError):
+            report(unraisable)
+
     before = signal.signal(signal.SIGVTALRM, stop)
+    sys.unraisablehook = report_others
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _AGAIN_S)
     try:
         yield
@@ -55,5 +63,6 @@ def time_limit(seconds: float) -> Iterator[None]:
         ended = True
         left_s, _ = signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+        sys.unraisablehook = report
         if outer_s:
             signal.setitimer(signal.ITIMER_VIRTUAL, max(outer_s - (seconds - left_s), _AT_ONCE), interval_s)

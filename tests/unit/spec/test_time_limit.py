@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 import time
 
@@ -33,6 +34,30 @@ def test_code_that_catches_everything_once_is_ended_too() -> None:
 
     with pytest.raises(TimeLimitError), time_limit(0.05):
         catches()
+
+
+def test_a_finalizer_that_takes_too_long_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        def __del__(self) -> None:
+            work(10)
+
+    class Broken:
+        def __del__(self) -> None:
+            msg = "its own"
+            raise ValueError(msg)
+
+    def finalizes() -> None:
+        Broken()
+        Slow()
+        work(10)
+
+    reported: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: reported.append(str(unraisable.exc_value)))
+    hook = sys.unraisablehook
+    with pytest.raises(TimeLimitError), time_limit(0.05):
+        finalizes()
+    assert reported == ["its own"]
+    assert sys.unraisablehook is hook
 
 
 def test_waiting_takes_no_processor_time() -> None:
