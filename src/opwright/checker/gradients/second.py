@@ -121,7 +121,7 @@ def check_second_derivatives(subject: Subject, recorder: Recorder, cases: list[C
             return False
         failure = _compared(point, found, goals, step, code)
         if failure is None and numerically:
-            failure = _against_finite_differences(subject, point, found, goals, step, code)
+            failure = _against_finite_differences(subject, recorder, point, found, goals, step, code)
         if failure is not None:
             recorder.fail(failure)
             return True
@@ -142,7 +142,13 @@ def _compared(
 
 
 def _against_finite_differences(
-    subject: Subject, point: _Point, found: Sequence[Tensor | None], goals: Sequence[Goal], step: str, code: str
+    subject: Subject,
+    recorder: Recorder,
+    point: _Point,
+    found: Sequence[Tensor | None],
+    goals: Sequence[Goal],
+    step: str,
+    code: str,
 ) -> Failure | None:
     numbers = point.numbers()
     eps = max(torch.finfo(number.dtype).eps for number in numbers)
@@ -164,8 +170,13 @@ def _against_finite_differences(
         own = [_weighted(_operator(subject), end) for end in ends]
         try:
             precise = [_precisely_weighted(subject, end) for end in ends]
-        except Exception:
-            return None  # the reference does not support float64, which would show the size of rounding errors
+        except Exception as error:
+            # Float64 would show the size of the rounding errors.
+            recorder.note(
+                "second derivatives are not compared with finite differences: the reference does not support float64 "
+                f"({first_line(error)})"
+            )
+            return None
         predicted, products = _along(found, half)
         goal, _ = _along([value.precise for value in goals], half)
         _, inexact = _along([_gap(value) for value in goals], half)

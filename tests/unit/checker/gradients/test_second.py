@@ -105,6 +105,16 @@ def test_finite_differences_alone_find_it_too(judge: Judge, backward: Any, monke
     assert judge(kernel=cube(right), **CALL).failures == ()
 
 
+def test_a_reference_without_float64_has_a_note(judge: Judge) -> None:
+    call = {**CALL, "reference": "x**3 * y if x.element_size() == 4 else missing"}
+    passed = judge(kernel=cube(right), **call)
+    assert passed.failures == ()
+    assert (
+        "second derivatives are not compared with finite differences: the reference does not support float64 "
+        "(NameError: name 'missing' is not defined)"
+    ) in passed.reason
+
+
 def test_no_point_of_finite_differences_lies_outside_the_domain(judge: Judge) -> None:
     def positive(x: Tensor, y: Tensor) -> Tensor:
         if bool((x < 0).any()):
