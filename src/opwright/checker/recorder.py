@@ -85,7 +85,9 @@ class Recorder:
 
     def fail(self, failure: Failure) -> None:
         """Record a fault; the first of each kind is kept, which comes from the simplest case."""
-        self._failures.setdefault(failure.kind.value, failure)
+        if failure.kind.value not in self._failures:
+            self._failures[failure.kind.value] = failure
+            self._emit({"event": "fault", "repro": failure.repro})
 
     @property
     def has_died(self) -> bool:

@@ -216,10 +216,10 @@ def _largest(draws: Tensor, precise: Tensor) -> Tensor:
 
 def _widened(result: Tensor, own: Tensor, precise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     wide = torch.complex128 if result.is_complex() else torch.float64
-    # A value that overflows the dtype is infinite in it.
+    # A number that overflows is NaN in 8-bit floats without infinity, and has infinite parts in complex dtypes.
     rounded = precise.to(result.dtype).to(wide)  # PyTorch computes nothing in 8-bit floats
-    goal = torch.where(rounded.isfinite(), precise.to(wide), rounded)
-    return result.to(wide), own.to(wide), goal
+    has_number = rounded.isfinite() if result.is_complex() else ~rounded.isnan()
+    return result.to(wide), own.to(wide), torch.where(has_number, precise.to(wide), rounded)
 
 
 def _is_numeric(tensor: Tensor) -> bool:
@@ -235,13 +235,21 @@ def _same_kind(result: Tensor, other: Tensor) -> Tensor:
 
 
 def _within(result: Tensor, goal: Tensor, room: Tensor | float, dtype: torch.dtype) -> Tensor:
-    """Where a finite `result` lies as close to a finite `goal` as the dtype's error and `room` allow."""
+    """Where `result` lies as close to a finite `goal` as the dtype's error and `room` allow.
+
+    An infinite result stands for all numbers that are too large for its dtype.
+    """
     finite = goal.isfinite() & result.isfinite()
+    gap = (result - goal).abs()
     if not (dtype.is_floating_point or dtype.is_complex):
-        return finite & ((result - goal).abs() <= room)
+        return finite & (gap <= room)
     info = torch.finfo(dtype)
+    if not dtype.is_complex:
+        overflows = goal.isfinite() & result.isinf()
+        gap = torch.where(overflows, (info.max - goal * result.sign()).clamp_min(0), gap)
+        finite |= overflows
     allowed = _RELATIVE.get(dtype, info.eps) * goal.abs() + room + _FACTOR * info.tiny
-    return finite & ((result - goal).abs() <= allowed)
+    return finite & (gap <= allowed)
 
 
 def _difference(result: Tensor, precise: Tensor, wrong: Tensor) -> Difference:

@@ -55,6 +55,13 @@ def test_of_each_kind_the_first_failure_is_kept(events: list[dict[str, Any]]) ->
     assert not cell.has(Kind.RACE)
 
 
+def test_the_first_failure_of_each_kind_is_announced_with_its_repro(events: list[dict[str, Any]]) -> None:
+    cell = recorder(events)
+    for kind, repro in ((Kind.TAIL, "f(x)"), (Kind.LEAK, ""), (Kind.TAIL, "f(y)")):
+        cell.fail(Failure(kind, "sample 1", repro))
+    assert events == [{"event": "fault", "repro": "f(x)"}, {"event": "fault", "repro": ""}]
+
+
 def test_refusals_are_counted_among_the_cases(events: list[dict[str, Any]]) -> None:
     counting = recorder(events)
     counting.ok()

@@ -108,6 +108,29 @@ def test_an_infinity_does_not_widen_the_tolerance() -> None:
     assert differs(torch.tensor([INF, 1.1]), Goal(own, precise)) is not None
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_result_overflows_where_the_oracle_exceeds_the_dtype_or_comes_close(dtype: torch.dtype) -> None:
+    info = torch.finfo(dtype)
+
+    def is_right(result: float, precise: float, own: float) -> bool:
+        goal = Goal(torch.tensor([own], dtype=dtype), torch.tensor([precise], dtype=torch.float64))
+        return differs(torch.tensor([result], dtype=dtype), goal) is None
+
+    near = info.max * (1 - info.eps / 8)
+    assert is_right(INF, near, own=info.max)
+    assert not is_right(-INF, near, own=info.max)
+    assert not is_right(INF, info.max / 2, own=info.max / 2)
+    if dtype != torch.float64:
+        assert is_right(INF, 4 * info.max, own=INF)
+        for wrong in (-INF, NAN, info.max):
+            assert not is_right(wrong, 4 * info.max, own=INF)
+
+
+def test_a_number_that_an_8_bit_float_cannot_hold_is_not_a_number_there() -> None:
+    own = torch.tensor([1000.0]).to(torch.float8_e4m3fn)
+    assert differs(own.clone(), Goal(own, torch.tensor([1000.0], dtype=torch.float64))) is None
+
+
 def test_a_wrong_number_is_shown_with_its_index_and_the_number_of_others() -> None:
     own = torch.arange(12.0).reshape(3, 4)
     wrong = changed(changed(own, 6, 60.0), 9, 10.0)

@@ -109,6 +109,16 @@ def counted(x: Tensor) -> Tensor:
     return (x > 0).sum()
 
 
+@library.op
+def far_multiple(x: Tensor) -> Tensor:
+    return 3 * x
+
+
+@library.op
+def far_difference(x: Tensor) -> Tensor:
+    return 3 * x - 10 * x
+
+
 def accurate(op: Any, x: Tensor) -> bool:
     return expected_results(op, lambda: {"x": x}).is_accurate
 
@@ -120,6 +130,15 @@ def test_a_reference_that_rounds_is_accurate(scale: float) -> None:
 
 def test_a_reference_that_overflows_where_float64_does_not_is_inaccurate() -> None:
     assert not accurate(squared_root, torch.tensor([1.0, 1e30]))
+
+
+@pytest.mark.parametrize("far", [3e38, -3e38])
+def test_a_reference_that_overflows_where_its_result_does_is_accurate_if_the_sign_is_right(far: float) -> None:
+    x = torch.ones(40)
+    assert accurate(far_difference, x)
+    x[7] = far
+    assert accurate(far_multiple, x)
+    assert not accurate(far_difference, x)  # infinity minus infinity
 
 
 def test_a_reference_that_underflows_in_most_elements_is_inaccurate() -> None:

@@ -167,6 +167,8 @@ class _Process:
         elif kind == "step":
             self._progress.step = event
             self._watcher.case(event["step"])
+        elif kind == "fault":
+            self._progress.verdicts.keep(event["repro"])
         elif kind == "unopened":
             raise LoadError(event["message"])
         else:
@@ -242,6 +244,7 @@ def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Wa
     failure = _failure(progress.step, completed.exit_code, output, exceeded_limit_s(job, completed, output))
     if failure.kind not in {earlier.kind for earlier in progress.crashes}:
         progress.crashes.append(failure)
+        progress.verdicts.keep(failure.repro)
     progress.skip.append(step)
     progress.groups.append(progress.step.get("group", ""))
     progress.hangs += failure.kind is Kind.HANG

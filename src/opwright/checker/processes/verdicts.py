@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 # Runtimes whose results the process of the operator compares itself, because they are not those of a call.
 _WITHOUT_RESULTS = {"autograd"}
-# The number of calls whose arguments are kept for repros.
+# The number of latest calls whose arguments are there for the repro of a fault.
 _MOST_SENT = 512
+# The operator, the device, and `inputs_of` a call.
+_Inputs = tuple[str, str, str]
 
 
 class Verdicts:
@@ -44,7 +46,9 @@ class Verdicts:
         self._subjects: dict[tuple[str, str], tuple[Subject, LocalJudge]] = {}
         self._faults: list[Failure] = []
         self._right: Counter[str] = Counter()
-        self._sent: OrderedDict[str, Case] = OrderedDict()
+        # By operator, device and placeholder: two operators have calls of the same name.
+        self._sent: OrderedDict[_Inputs, Case] = OrderedDict()
+        self._kept: dict[_Inputs, Case] = {}
 
     def begin(self) -> None:
         """Start a cell."""
@@ -102,10 +106,15 @@ class Verdicts:
         judge.forget(case)  # the call of that name in the next process may be another one
         return fault
 
+    def keep(self, repro: str) -> None:
+        """Keep the calls whose inputs a repro loads, however many calls follow."""
+        self._kept |= {key: case for key, case in self._sent.items() if repr(key[-1]) in repro}
+
     def case_named(self, op: str, device: str, inputs: str) -> Case | None:
         """The call whose repro loads `inputs`; None if it is not known."""
-        if inputs in self._sent:
-            return self._sent[inputs]
+        for known in (self._kept, self._sent):
+            if (op, device, inputs) in known:
+                return known[op, device, inputs]
         subject, _ = self._subject(op, device)
         for case in itertools.chain(subject.samples, subject.varied, subject.pairs()):
             if inputs_of(case) == inputs:
@@ -135,7 +144,7 @@ class Verdicts:
                 return case
         sent = case_of(message)
         if sent is not None:
-            self._sent[inputs_of(sent)] = sent
+            self._sent[message["op"], message["device"], inputs_of(sent)] = sent
             if len(self._sent) > _MOST_SENT:
                 self._sent.popitem(last=False)
             return sent

@@ -29,6 +29,14 @@ def doubled(x: Tensor) -> Tensor:
 def _(make):
     yield make.randn(3, 4)
     yield make.randn(5)
+
+@library.op
+def tripled(x: Tensor) -> Tensor:
+    return 3 * x
+
+@tripled.samples
+def _(make):
+    yield make.randn(3, 4)
 """
 
 
@@ -170,6 +178,29 @@ def test_the_arguments_of_other_calls_are_those_of_the_message(verdicts: Verdict
     send_right_results(verdicts, case)
     answer = ask(verdicts, "outline", case)
     assert (answer["refusal"], answer["own"][0].shape, answer["own"][0].device.type) == ("", (2, 2), "meta")
+
+
+def large(number: int) -> Case:
+    return Case(f"x of {number}", Family.EDGE, {"x": torch.full((20,), float(number))})
+
+
+def test_the_inputs_of_a_fault_are_known_however_many_calls_follow(
+    verdicts: Verdicts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opwright.checker.processes.verdicts._MOST_SENT", 2)
+    for number in range(2):
+        ask(verdicts, "outline", large(number))
+    verdicts.keep("x, = torch.load('inputs of x of 0')")
+    for number in range(2, 4):
+        ask(verdicts, "outline", large(number))
+    known = [verdicts.case_named("doubled", "cpu", f"inputs of x of {number}") for number in range(4)]
+    assert [case and float(case.arguments["x"][0]) for case in known] == [0.0, None, 2.0, 3.0]
+
+
+def test_the_inputs_of_another_operator_are_not_those_of_a_call_of_the_same_name(verdicts: Verdicts) -> None:
+    ask(verdicts, "outline", large(7))
+    assert verdicts.case_named("tripled", "cpu", "inputs of x of 7") is None
+    assert verdicts.case_named("doubled", "cpu", "inputs of x of 7") is not None
 
 
 def test_a_message_has_small_arguments_and_no_large_or_far_ones() -> None:

@@ -40,7 +40,9 @@ def cell(make_subject: MakeSubject, text: str, *, quick: bool = False) -> tuple[
     events: list[str] = []
     subject = make_subject(text, quick=quick)
     assert vmap.why_not(subject) == ""
-    recorder = Recorder("f", "vmap", "cpu", lambda event: events.append(event["step"]))
+    recorder = Recorder(
+        "f", "vmap", "cpu", lambda event: events.append(event["step"]) if event["event"] == "step" else None
+    )
     vmap.run(subject, recorder)
     return recorder.cell(), events
 
