@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ROOT / "tests" / "packages"
-CORRECT = ("above", "blended", "every_runtime", "gradients", "timed")
+CORRECT = ("above", "every_runtime", "gradients", "timed")
 COMPUTES = "while True: sum(range(10**6))"
 
 

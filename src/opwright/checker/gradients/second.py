@@ -167,6 +167,8 @@ def _against_finite_differences(
         ends = point.moved(above), point.moved(below)
         if any(subject.is_outside(Case(step, Family.SAMPLE, end.arguments)) for end in ends):
             continue
+        if not all(_has_shapes(call, end) for end in ends for call in (_reference(subject), _operator(subject))):
+            continue
         own = [_weighted(_operator(subject), end) for end in ends]
         try:
             precise = [_precisely_weighted(subject, end) for end in ends]
@@ -236,6 +238,17 @@ def _weighted(call: Call, point: _Point) -> float:
 def _precisely_weighted(subject: Subject, point: _Point) -> float:
     """The weighted sum of the reference's first derivatives in float64."""
     return precisely(point.packed, point.in_float64, lambda wide: _weighted(_reference(subject), wide))
+
+
+def _has_shapes(call: Call, point: _Point) -> bool:
+    """Whether the results at a point have the shapes of its incoming gradients: those of `x[x > 0]` vary."""
+    try:
+        results = call(pytree.tree_map_only(Tensor, Tensor.clone, point.arguments))
+    except Exception:
+        return False
+    return len(results) == len(point.grads) and all(
+        grad is None or grad.shape == result.shape for result, grad in zip(results, point.grads, strict=True)
+    )
 
 
 def _first(call: Call, point: _Point, *, graph: bool) -> list[tuple[Tensor, Tensor]]:

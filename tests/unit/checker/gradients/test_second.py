@@ -115,6 +115,15 @@ def test_a_reference_without_float64_has_a_note(judge: Judge) -> None:
     ) in passed.reason
 
 
+def test_results_whose_sizes_the_differences_change_are_no_fault(judge: Judge) -> None:
+    def positive(x: Tensor, y: Tensor) -> Tensor:
+        powers: Tensor = cube(right)(x, y)
+        return powers[x >= 0]
+
+    call = {**CALL, "reference": "(x**3 * y)[x >= 0]", "samples": "torch.zeros(20), make.randn(20)"}
+    assert judge(kernel=positive, **call).failures == ()
+
+
 def test_no_point_of_finite_differences_lies_outside_the_domain(judge: Judge) -> None:
     def positive(x: Tensor, y: Tensor) -> Tensor:
         if bool((x < 0).any()):
