@@ -28,6 +28,9 @@ _MOST_ELEMENTS = 2**24
 # Processor time, which other load does not change: of one trial, and of all trials of a search.
 _SECONDS = 2.0
 _ALL_SECONDS = 40.0
+# The same for a trial that calls no operator. An error in the middle of PyTorch's own code, where a signal may raise
+# one, can end the process: wherever an operator is called, the limit above raises the error there.
+_SECONDS_WITHOUT_A_CALL = 4.0
 # Numbers up to this cannot make a call expensive.
 _HARMLESS = 64
 # Neither can tensors with the first number of elements. With more than the second number, a call is made only if its
@@ -49,19 +52,36 @@ class TooExpensiveError(BaseException):
     """Raised within the author's code; not an Exception, which it might catch."""
 
 
-class _SizeLimit(TorchDispatchMode):
+class _Limit(TorchDispatchMode):
+    """Raises `TooExpensiveError` at a call of an operator.
+
+    Args:
+        most_elements: the most elements of a tensor.
+        seconds: the processor time from now on after which the next call raises it.
+    """
+
+    def __init__(self, most_elements: int, seconds: float = math.inf) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._most = most_elements
+        self._until = time.process_time() + seconds
+
+    def _check_time(self) -> None:
+        if time.process_time() > self._until:
+            raise TooExpensiveError
+
+
+class _SizeLimit(_Limit):
     """Raises at the first tensor of more elements.
 
     Attributes:
         has_unknown_size: whether the size of a tensor depends on values.
     """
 
-    def __init__(self, most_elements: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._most = most_elements
-        self.has_unknown_size = False
+    has_unknown_size = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call an operator, and look at its results."""
+        self._check_time()
         made = func(*args, **(kwargs or {}))
         for tensor in pytree.tree_leaves(made):
             if isinstance(tensor, Tensor):
@@ -73,23 +93,17 @@ class _SizeLimit(TorchDispatchMode):
         return made
 
 
-class SizeLimitAhead(TorchDispatchMode):
-    """Raises before a tensor of more elements is made: each operator is run without numbers first.
+class SizeLimitAhead(_Limit):
+    """Raises before a tensor of more elements is made: each operator is run without numbers first."""
 
-    Args:
-        most_elements: the most elements of a tensor.
-
-    Raises:
-        TooExpensiveError: a tensor would have more.
-    """
-
-    def __init__(self, most_elements: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._most = most_elements
+    def __init__(self, most_elements: int, seconds: float = math.inf) -> None:
+        super().__init__(most_elements, seconds)
         self._without_numbers = FakeTensorMode(static_shapes=True, shape_env=ShapeEnv())
         self._harmless: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call an operator, if its results are not too large."""
+        self._check_time()
         kwargs = kwargs or {}
         elements = _SIZED_BY_NUMBERS.get(func)
         if elements is not None and args[0].numel() and float(elements(args[0].double())) > self._most:
@@ -177,7 +191,7 @@ class _Cost(enum.Enum):
 def _cost_without_numbers(op: Op, arguments: dict[str, Any], most_elements: int) -> _Cost:
     mode = FakeTensorMode(static_shapes=True, shape_env=ShapeEnv())
     fake = _faked(mode, arguments)
-    limit = _SizeLimit(most_elements)
+    limit = _SizeLimit(most_elements, _SECONDS)
     try:
         _run_reference(op, fake, limit, mode)
     except (TooExpensiveError, TimeLimitError):
@@ -205,7 +219,7 @@ def _is_affordable_with_numbers(op: Op, arguments: dict[str, Any], most_elements
     """Whether a run with numbers is affordable, which ends before it makes a large tensor."""
     given = pytree.tree_map_only(Tensor, Tensor.clone, arguments)
     try:
-        _run_reference(op, given, SizeLimitAhead(most_elements))
+        _run_reference(op, given, SizeLimitAhead(most_elements, _SECONDS))
     except (TooExpensiveError, TimeLimitError):
         return False
     except Exception:
@@ -215,7 +229,7 @@ def _is_affordable_with_numbers(op: Op, arguments: dict[str, Any], most_elements
 
 def _run_reference(op: Op, arguments: dict[str, Any], *modes: TorchDispatchMode) -> None:
     positional, keywords = op.spread(arguments)
-    with time_limit(_SECONDS), _suppress_log(), contextlib.ExitStack() as stack:
+    with time_limit(_SECONDS_WITHOUT_A_CALL), _suppress_log(), contextlib.ExitStack() as stack:
         for mode in modes:
             stack.enter_context(mode)
         op.reference(*positional, **keywords)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import logging
 import signal
 import threading
@@ -57,11 +58,21 @@ def test_a_call_that_would_allocate_gigabytes_is_not_affordable(op: Any, body: s
 
 
 def test_a_call_that_takes_too_long_is_not_affordable(op: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "_SECONDS", 0.05)
+    monkeypatch.setattr(cost, "_SECONDS_WITHOUT_A_CALL", 0.05)
     assert not is_affordable(op(forever()), call(2**62))
     # A reference that catches exceptions ends too.
     caught = "try:\n        while True:\n            n += 1\n    except Exception:\n        return x"
     assert not is_affordable(op(caught), call(2**31))
+
+
+@pytest.mark.parametrize("branch", ["", "x.max() > x.min() and "])
+def test_a_reference_that_calls_operators_is_ended_by_one_of_them(
+    op: Any, monkeypatch: pytest.MonkeyPatch, branch: str
+) -> None:
+    monkeypatch.setattr(cost, "_SECONDS", 0.05)
+    monkeypatch.setattr(cost, "time_limit", lambda seconds: contextlib.nullcontext())
+    endless = f"while {branch}n > 0:\n        n -= 1\n        x = x + 1\n    return x"
+    assert not is_affordable(op(endless), call(2**62))
 
 
 def test_a_branch_on_numbers_is_taken_to_see_what_it_costs(op: Any) -> None:
@@ -126,7 +137,7 @@ def test_the_reference_is_called_with_no_numbers_and_the_arguments_stay_as_they_
 def test_the_time_limit_leaves_signal_handlers_and_timers_as_they_were(
     op: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cost, "_SECONDS", 0.05)
+    monkeypatch.setattr(cost, "_SECONDS_WITHOUT_A_CALL", 0.05)
 
     def own(number: int, frame: object) -> None:
         raise AssertionError
