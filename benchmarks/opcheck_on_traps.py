@@ -3,11 +3,11 @@
     python benchmarks/opcheck_on_traps.py [--trap NAME] [--opcheck-only] [--json FILE]
 
 The operators are those of tests/packages/traps, whose expected.json names the fault of each. opcheck gets every
-operator of a library with every sample of its author, as it is and with floating-point inputs that require grad. It
-catches a trap if it raises, or the process dies or times out. It first gets the repaired twin, which it must accept:
-otherwise its objection is not to the fault, and does not count. `opwright check` gets only the folder, with `--quick`
-unless expected.json asks for a full check, and catches a trap if one of the kinds in expected.json is among the faults
-that it names (if a trap has several faults, if all are).
+operator of a library with every sample of its author, as it is and, if it mutates nothing, with floating-point inputs
+that require grad. It catches a trap if it raises, or the process dies or times out. It first gets the repaired twin,
+which it must accept: otherwise its objection is not to the fault, and does not count. `opwright check` gets only the
+folder, with `--quick` unless expected.json asks for a full check, and catches a trap if one of the kinds in
+expected.json is among the faults that it names (if a trap has several faults, if all are).
 
 Each runs in its own process, so that a crash costs one line of the table.
 """
@@ -50,7 +50,9 @@ for op in library.library.ops.values():
     overload = getattr(library.ops, op.name).default
     for sample in op.draw(Make()):
         args, kwargs = op.spread(op.bind(sample))
-        for given in (args, pytree.tree_map_only(torch.Tensor, with_grad, args)):
+        # PyTorch allows no leaf that requires grad to be mutated.
+        with_grads = [] if op.mutates else [pytree.tree_map_only(torch.Tensor, with_grad, args)]
+        for given in (args, *with_grads):
             try:
                 torch.library.opcheck(overload, tuple(given), kwargs)
             except Exception as error:
