@@ -58,15 +58,20 @@ class Checked:
     """What came of one cell, and the steps that led there."""
 
     def __init__(self, loaded: Loaded, op: str, runtime: str, work: Path, *, quick: bool = False) -> None:
-        self.steps: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
         subject = self.subject = Subject(loaded.library.ops[op], loaded.path, "cpu", Options(quick=quick), work)
-        recorder = Recorder(subject.op.qualified_name, runtime, "cpu", self.steps.append)
+        recorder = Recorder(subject.op.qualified_name, runtime, "cpu", self.events.append)
         module = cast("Runtime", importlib.import_module(f"opwright.checker.runtimes.{runtime.replace('-', '_')}"))
         assert runtime == module.NAME
         self.why_not = module.why_not(subject)
         if not self.why_not:
             module.run(subject, recorder)
         self.cell: Cell = recorder.cell()
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The events of its steps."""
+        return [event for event in self.events if event["event"] == "step"]
 
     @property
     def failure(self) -> Failure:
