@@ -237,19 +237,19 @@ def _same_kind(result: Tensor, other: Tensor) -> Tensor:
 def _within(result: Tensor, goal: Tensor, room: Tensor | float, dtype: torch.dtype) -> Tensor:
     """Where `result` lies as close to a finite `goal` as the dtype's error and `room` allow.
 
-    An infinite result stands for all numbers that are too large for its dtype.
+    An infinite result stands for all numbers that are too large for its dtype. But where there is no room, as for a
+    constant, it is not the largest number.
     """
     finite = goal.isfinite() & result.isfinite()
-    gap = (result - goal).abs()
     if not (dtype.is_floating_point or dtype.is_complex):
-        return finite & (gap <= room)
+        return finite & ((result - goal).abs() <= room)
     info = torch.finfo(dtype)
-    if not dtype.is_complex:
-        overflows = goal.isfinite() & result.isinf()
-        gap = torch.where(overflows, (info.max - goal * result.sign()).clamp_min(0), gap)
-        finite |= overflows
     allowed = _RELATIVE.get(dtype, info.eps) * goal.abs() + room + _FACTOR * info.tiny
-    return finite & (gap <= allowed)
+    near = finite & ((result - goal).abs() <= allowed)
+    if not dtype.is_complex:
+        overflows = (goal.to(dtype).to(goal.dtype) == result) | ((info.max - goal * result.sign()).clamp_min(0) < room)
+        near |= goal.isfinite() & result.isinf() & overflows
+    return near
 
 
 def _difference(result: Tensor, precise: Tensor, wrong: Tensor) -> Difference:
