@@ -216,7 +216,7 @@ def _largest(draws: Tensor, precise: Tensor) -> Tensor:
 
 def _widened(result: Tensor, own: Tensor, precise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     wide = torch.complex128 if result.is_complex() else torch.float64
-    # A number that overflows is NaN in 8-bit floats without infinity, and has infinite parts in complex dtypes.
+    # A number that overflows is NaN in some 8-bit floats, and has infinite parts in complex dtypes.
     rounded = precise.to(result.dtype).to(wide)  # PyTorch computes nothing in 8-bit floats
     has_number = rounded.isfinite() if result.is_complex() else ~rounded.isnan()
     return result.to(wide), own.to(wide), torch.where(has_number, precise.to(wide), rounded)

@@ -128,8 +128,10 @@ def test_a_result_overflows_where_the_oracle_exceeds_the_dtype_or_comes_close(dt
 
 
 def test_a_number_that_an_8_bit_float_cannot_hold_is_not_a_number_there() -> None:
-    own = torch.tensor([1000.0]).to(torch.float8_e4m3fn)
-    assert differs(own.clone(), Goal(own, torch.tensor([1000.0], dtype=torch.float64))) is None
+    own, not_a_number, wrong = (torch.tensor([number]).to(torch.float8_e4m3fnuz) for number in (240.0, NAN, 1.0))
+    goal = Goal(own, torch.tensor([1000.0], dtype=torch.float64))
+    assert differs(not_a_number, goal) is None
+    assert differs(wrong, goal) is not None
 
 
 def test_a_wrong_number_is_shown_with_its_index_and_the_number_of_others() -> None:

@@ -180,7 +180,7 @@ def test_the_arguments_of_other_calls_are_those_of_the_message(verdicts: Verdict
     assert (answer["refusal"], answer["own"][0].shape, answer["own"][0].device.type) == ("", (2, 2), "meta")
 
 
-def large(number: int) -> Case:
+def filled_with(number: int) -> Case:
     return Case(f"x of {number}", Family.EDGE, {"x": torch.full((20,), float(number))})
 
 
@@ -189,16 +189,16 @@ def test_the_inputs_of_a_fault_are_known_however_many_calls_follow(
 ) -> None:
     monkeypatch.setattr("opwright.checker.processes.verdicts._MOST_SENT", 2)
     for number in range(2):
-        ask(verdicts, "outline", large(number))
+        ask(verdicts, "outline", filled_with(number))
     verdicts.keep("x, = torch.load('inputs of x of 0')")
     for number in range(2, 4):
-        ask(verdicts, "outline", large(number))
+        ask(verdicts, "outline", filled_with(number))
     known = [verdicts.case_named("doubled", "cpu", f"inputs of x of {number}") for number in range(4)]
     assert [case and float(case.arguments["x"][0]) for case in known] == [0.0, None, 2.0, 3.0]
 
 
 def test_the_inputs_of_another_operator_are_not_those_of_a_call_of_the_same_name(verdicts: Verdicts) -> None:
-    ask(verdicts, "outline", large(7))
+    ask(verdicts, "outline", filled_with(7))
     assert verdicts.case_named("tripled", "cpu", "inputs of x of 7") is None
     assert verdicts.case_named("doubled", "cpu", "inputs of x of 7") is not None
 
