@@ -102,6 +102,24 @@ def test_results_whose_size_depends_on_values_pass_in_every_runtime(tmp_path: Pa
         assert (checked.cell.cases > 0) == (runtime != "vmap")
 
 
+@pytest.mark.parametrize("op", ["rows_backward", "weighted_sum_backward"])
+def test_a_backward_that_returns_undefined_gradients_passes_in_torchscript(op: str, tmp_path: Path) -> None:
+    loaded = opwright.open(PACKAGES / "gradients")
+    for runtime in ("script", "host-script"):
+        checked = Checked(loaded, op, runtime, tmp_path)
+        assert checked.cell.failures == ()
+        assert checked.cell.cases > 0
+        for step in checked.steps:
+            if re.search(r"inputs of sample \d+'", step["repro"]) and runtime == "script":
+                exec(ready(checked, step["repro"], tmp_path), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("runtime", ["aoti", "host-aoti"])
+def test_undefined_results_are_told_where_aotinductor_does_not_support_them(runtime: str, tmp_path: Path) -> None:
+    checked = Checked(opwright.open(PACKAGES / "gradients"), "rows_backward", runtime, tmp_path)
+    assert "AOTInductor supports no infinite or NaN constants and no undefined results" in checked.why_not
+
+
 def _passes_or_does_not_apply(checked: Checked, op: str, runtime: str) -> None:
     assert re.match(REASONS.get((op, runtime), "$"), checked.why_not)
     assert checked.cell.failures == ()

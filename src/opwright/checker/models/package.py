@@ -24,7 +24,7 @@ def why_not(subject: Subject) -> str:
     if reason := exported.why_not(subject):
         return reason
     if _chosen(subject) is None:
-        return "AOTInductor cannot package an infinite or NaN constant, and every sample has one"
+        return "AOTInductor supports no infinite or NaN constants and no undefined results, and every sample has one"
     try:
         find_cxx()
     except ToolchainError:
@@ -59,7 +59,7 @@ def _chosen(subject: Subject) -> int | None:
     served = {
         number: len(group) + len(graphs.other_sizes(subject, group[0]))
         for number, group in enumerate(groups)
-        if not exported.has_infinities(group[0])
+        if not exported.has_infinities(group[0]) and None not in subject.expected(group[0]).own
     }
     return max(served, key=lambda number: served[number], default=None)
 

@@ -48,7 +48,12 @@ def script(subject: Subject, case: Case) -> str:
     typed = [f"{parameter.name}: {source.annotation(parameter.type)}" for parameter in op.parameters]
     names = {parameter.name: parameter.name for parameter in op.parameters}
     call = f"torch.ops.{subject.library.namespace}.{op.name}({source.by_place(subject, names)})"
-    defined = f"def forward({', '.join(['self', *typed])}):\n    return {call}\n"
+    body = (
+        f"result_ = {call}\n    return {source.as_lists(subject)}"
+        if source.returns_lists(subject)
+        else f"return {call}"
+    )
+    defined = f"def forward({', '.join(['self', *typed])}):\n    {body}\n"
     run = f"model({', '.join(values(case.arguments))})"
     lines = f'class Model(torch.jit.ScriptModule):\n    pass\nmodel = Model()\nmodel.define("""\n{defined}""")\n{run}'
     return instead(subject, case, lambda _: lines)

@@ -77,7 +77,9 @@ def whole(subject: Subject) -> torch.nn.Module:
         by_name=_assigned(subject, by_name),
         by_place=_assigned(subject, by_place(subject, {parameter.name: parameter.name for parameter in op.parameters})),
         kept="".join(f"        {copy} = {name}.copy()\n" for name, copy in kept.items()),
-        returned=_returned(subject, [kept.get(name, name) for name in op.mutates]),
+        returned=as_lists(subject)
+        if returns_lists(subject)
+        else _returned(subject, [kept.get(name, name) for name in op.mutates]),
     )
     made: torch.nn.Module = _module(subject, "whole", source).Whole()
     return made
@@ -146,6 +148,31 @@ def outcome(subject: Subject, output: Any, arguments: dict[str, Any]) -> list[An
     count = len(subject.op.results)
     listed = list(output) if isinstance(output, tuple) else [output]
     return [*listed[:count], *(arguments[name] for name in subject.op.mutates)]
+
+
+def returns_lists(subject: Subject) -> bool:
+    """Whether a model in TorchScript returns one list of tensors for each result.
+
+    PyTorch 2.13 converts no tuple to Python that contains an undefined tensor, and native code returns one for each
+    gradient that is not wanted.
+    """
+    op = subject.op
+    return len(op.results) > 1 and not op.mutates and {*op.results} <= {"Tensor", "List[Tensor]"}
+
+
+def as_lists(subject: Subject) -> str:
+    """The results of the operator, which `result_` contains, as one list of tensors for each; as text."""
+    names = [f"result_[{at}]" for at in range(len(subject.op.results))]
+    listed = (name if kind != "Tensor" else f"[{name}]" for name, kind in zip(names, subject.op.results, strict=True))
+    return f"[{', '.join(listed)}]"
+
+
+def from_lists(subject: Subject, output: Any) -> Any:
+    """The results of the operator, given those of a model in TorchScript."""
+    if not returns_lists(subject):
+        return output
+    pairs = zip(output, subject.op.results, strict=True)
+    return tuple(one if kind != "Tensor" else one[0] for one, kind in pairs)
 
 
 def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:

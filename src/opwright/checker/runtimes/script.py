@@ -62,7 +62,7 @@ def _check(steps: Steps, case: Case, scripted: torch.jit.ScriptModule) -> None:
     if has_gradient(steps.subject, case):
 
         def call(arguments: dict[str, Any]) -> list[Any]:
-            return source.outcome(steps.subject, scripted(*arguments.values(), False), arguments)
+            return _outcome(steps, scripted(*arguments.values(), False), arguments)
 
         code = repro.trained(steps.subject, case, repro.script(steps.subject, case))
         check_gradients(steps, f"{case.name}, trained", code, case, call)
@@ -73,9 +73,13 @@ def _run(steps: Steps, case: Case, scripted: torch.jit.ScriptModule, which: str,
         for _ in range(_CALLS):
             arguments = case.fresh()
             output = scripted(*arguments.values(), by_name)
-        return source.outcome(steps.subject, output, arguments)
+        return _outcome(steps, output, arguments)
 
     steps.judge(f"{case.name}, {which}", repro.script(steps.subject, case), case, call)
+
+
+def _outcome(steps: Steps, output: Any, arguments: dict[str, Any]) -> list[Any]:
+    return source.outcome(steps.subject, source.from_lists(steps.subject, output), arguments)
 
 
 def _round_trip(scripted: torch.jit.ScriptModule, path: Path) -> torch.jit.ScriptModule:
