@@ -153,8 +153,8 @@ def outcome(subject: Subject, output: Any, arguments: dict[str, Any]) -> list[An
 def returns_lists(subject: Subject) -> bool:
     """Whether a model in TorchScript returns one list of tensors for each result.
 
-    PyTorch 2.13 converts no tuple to Python that contains an undefined tensor, and native code returns one for each
-    gradient that is not wanted.
+    PyTorch 2.13 raises an error where a tuple that it returns to Python contains an undefined tensor, and native code
+    returns one for each gradient that is not wanted.
     """
     op = subject.op
     return len(op.results) > 1 and not op.mutates and {*op.results} <= {"Tensor", "List[Tensor]"}
