@@ -102,8 +102,9 @@ def test_results_whose_size_depends_on_values_pass_in_every_runtime(tmp_path: Pa
         assert (checked.cell.cases > 0) == (runtime != "vmap")
 
 
+# The first returns an undefined gradient, the second a list and a tensor.
 @pytest.mark.parametrize("op", ["rows_backward", "weighted_sum_backward"])
-def test_a_backward_that_returns_undefined_gradients_passes_in_torchscript(op: str, tmp_path: Path) -> None:
+def test_a_backward_with_several_results_passes_in_torchscript(op: str, tmp_path: Path) -> None:
     loaded = opwright.open(PACKAGES / "gradients")
     for runtime in ("script", "host-script"):
         checked = Checked(loaded, op, runtime, tmp_path)
