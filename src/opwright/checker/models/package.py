@@ -59,7 +59,8 @@ def _chosen(subject: Subject) -> int | None:
     served = {
         number: len(group) + len(graphs.other_sizes(subject, group[0]))
         for number, group in enumerate(groups)
-        if not exported.has_infinities(group[0]) and None not in subject.expected(group[0]).own
+        if not exported.has_infinities(group[0])
+        if all(result is not None for result in subject.expected(group[0]).own)
     }
     return max(served, key=lambda number: served[number], default=None)
 
