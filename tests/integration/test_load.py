@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import opwright
+from opwright.builder.symbols import defined_namespaces
 from opwright.errors import LoadError, ToolchainError
-from opwright.loader.symbols import defined_namespaces
 
 OPERATOR = """
 #include <opwright/op.h>

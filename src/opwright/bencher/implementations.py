@@ -8,6 +8,7 @@ import torch
 
 from opwright.bencher import verify
 from opwright.bencher.result import Row
+from opwright.loader.kernels import overload_of
 from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def implementations_of(op: Op, *, compiled: bool) -> dict[RowName, Implementatio
         found["compiled"] = torch.compile(
             op.reference, fullgraph=True, dynamic=False, options={"cpp.threads": torch.get_num_threads()}
         )
-    found["native"] = getattr(getattr(torch.ops, op.library.namespace), op.name).default
+    found["native"] = overload_of(op)
     return found
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 # Changed with the layout or the meaning of an entry, so that old and new caches can share a folder.
-LAYOUT = "1"
+LAYOUT = "2"
 # Headers change back and forth with branches. Beyond this many sets, the oldest is dropped.
 _MOST_VARIANTS = 8
 _SLOW_WAIT_S = 2.0

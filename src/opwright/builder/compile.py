@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opwright.builder import ninja
 from opwright.builder.cache import Cache, digest
+from opwright.builder.own_definitions import defines_operators
 from opwright.errors import BuildError
 from opwright.report.progress import Progress
 from opwright.toolchain import flags
@@ -91,8 +92,8 @@ def build_plan(plan: Plan, *, cache: Cache | None = None, progress: Progress | N
         ]
         shown.step("link", plan.name)
         output = work / plan.name
-        _link(recipes, objects, output)
-        path = cache.keep_library(_library_key(recipes, objects), plan.name, output)
+        linked = _linked(plan, recipes, objects, output)
+        path = cache.keep_library(_library_key(recipes, linked), plan.name, output)
     return Artefact(path, plan, tuple(unit.source for unit in missing), time.perf_counter() - started, log)
 
 
@@ -174,7 +175,31 @@ def _finished(plan: Plan, cache: Cache, recipes: Recipes, keys: list[str]) -> Pa
     whole = [path for path in objects if path is not None]
     if len(whole) != len(objects):
         return None
-    return cache.find_library(_library_key(recipes, whole), plan.name)
+    for linked in (whole, _without_definitions(plan, recipes, whole)):
+        found = cache.find_library(_library_key(recipes, linked), plan.name)
+        if found is not None:
+            return found
+    return None
+
+
+def _without_definitions(plan: Plan, recipes: Recipes, objects: list[Path]) -> list[Path]:
+    """The author's own `objects`."""
+    source = plan.definitions.source if plan.definitions else None
+    return [path for unit, path in zip(recipes.units, objects, strict=True) if unit.source != source]
+
+
+def _linked(plan: Plan, recipes: Recipes, objects: list[Path], output: Path) -> list[Path]:
+    """Link `objects` into `output`, and return those that were linked: without definitions that the author has too."""
+    authors = _without_definitions(plan, recipes, objects)
+
+    def link_authors() -> Path:
+        _link(recipes, authors, output)
+        return output
+
+    if plan.definitions is not None and defines_operators(plan.definitions, authors, link_authors):
+        objects = authors
+    _link(recipes, objects, output)
+    return objects
 
 
 def _found(cache: Cache, key: str, unit: ninja.Unit) -> Path:

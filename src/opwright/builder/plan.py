@@ -23,6 +23,21 @@ Product = Literal["operators", "python_module", "program"]
 
 
 @dataclass(frozen=True)
+class Definitions:
+    """The generated source that defines the operators of an op.py.
+
+    Attributes:
+        source: the file.
+        namespace: the namespace of the operators.
+        operators: their names.
+    """
+
+    source: Path
+    namespace: str
+    operators: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Plan:
     """One shared object (or program) to build.
 
@@ -34,6 +49,7 @@ class Plan:
         cuda: whether to build for CUDA; otherwise `.cu` files are left out.
         packages: pkg-config names.
         include_dirs: folders of the author's headers.
+        definitions: the generated source among them, which is not linked if the author's sources define the operators.
         forced_include: a header that every source includes first.
         cflags: further flags for the C++ compiler.
         cuda_cflags: further flags for nvcc.
@@ -47,6 +63,7 @@ class Plan:
     cuda: bool = False
     packages: tuple[str, ...] = ()
     include_dirs: tuple[Path, ...] = ()
+    definitions: Definitions | None = None
     forced_include: Path | None = None
     cflags: tuple[str, ...] = ()
     cuda_cflags: tuple[str, ...] = ()
@@ -94,6 +111,7 @@ def with_definitions(plan: Plan, library: Library, cache: Cache) -> Plan:
         plan,
         # First in the link, so that operators are defined before kernels for them are registered.
         sources=(generated, *plan.sources),
+        definitions=Definitions(generated, library.namespace, tuple(library.ops)),
         forced_include=cache.keep_source(definitions.header_text(library), definitions.HEADER_NAME),
     )
 

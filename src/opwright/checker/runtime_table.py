@@ -14,6 +14,7 @@ class RuntimeRow:
         lane: one process runs the runtimes of a lane one after the other; lanes run in parallel.
         step_limit_s: how long one step may take, in seconds; a longer one is a hang.
         quick: whether it compiles nothing, and so finishes in seconds.
+        needs_fake: whether it calls the fake kernel.
         sanitizable: whether it runs everything in the instrumented process itself.
     """
 
@@ -21,21 +22,22 @@ class RuntimeRow:
     lane: str
     step_limit_s: float
     quick: bool = False
+    needs_fake: bool = False
     sanitizable: bool = False
 
 
 RUNTIMES = (
     RuntimeRow("eager", "in Python", 300, quick=True, sanitizable=True),
     RuntimeRow("autograd", "in Python", 300, quick=True, sanitizable=True),
-    RuntimeRow("compile", "compiled", 900, quick=True),
+    RuntimeRow("compile", "compiled", 900, quick=True, needs_fake=True),
     RuntimeRow("vmap", "in Python", 300, quick=True, sanitizable=True),
     RuntimeRow("trace", "in Python", 300, quick=True, sanitizable=True),
     RuntimeRow("script", "in Python", 300, quick=True, sanitizable=True),
-    RuntimeRow("export", "ahead of time", 900),
-    RuntimeRow("aoti", "ahead of time", 900),
+    RuntimeRow("export", "ahead of time", 900, needs_fake=True),
+    RuntimeRow("aoti", "ahead of time", 900, needs_fake=True),
     RuntimeRow("host-linked", "ahead of time", 900),
     RuntimeRow("host-script", "ahead of time", 900),
-    RuntimeRow("host-aoti", "ahead of time", 900),
+    RuntimeRow("host-aoti", "ahead of time", 900, needs_fake=True),
 )
 RUNTIME_NAMES = tuple(row.name for row in RUNTIMES)
 # The slowest first, because it determines when the check finishes.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from opwright.checker.cases.code import call_code
 from opwright.checker.cases.cost import Costs
 from opwright.checker.cases.large import large_case
@@ -14,6 +12,8 @@ from opwright.checker.cases.samples import samples
 from opwright.checker.cases.search import pairs, varied
 from opwright.checker.judge import LocalJudge
 from opwright.errors import SpecError
+from opwright.loader.external import has_argument_names, is_external
+from opwright.loader.kernels import has_gradient_kernel, overload_of
 from opwright.spec import derive
 from opwright.spec.expected import call_results
 
@@ -38,6 +38,7 @@ class Subject:
         device: `cpu` or `cuda`.
         options: what the user requested.
         work: a folder for files.
+        is_external: whether somebody else registers the operator.
         state_before_loading: the state of the process before the library was loaded.
     """
 
@@ -50,6 +51,7 @@ class Subject:
         self.device = device
         self.options = options
         self.work = work
+        self.is_external = is_external(op.library, path)
         self.state_before_loading: dict[str, Any] = {}
         self._judge = judge or LocalJudge(op)
         self._costs = Costs(op)
@@ -57,7 +59,17 @@ class Subject:
     @functools.cached_property
     def overload(self) -> Any:
         """PyTorch's overload of the operator."""
-        return getattr(getattr(torch.ops, self.library.namespace), self.op.name).default
+        return overload_of(self.op)
+
+    @functools.cached_property
+    def has_gradient_kernel(self) -> bool:
+        """Whether a gradient is registered; opwright registers one for its own operators."""
+        return not self.is_external or has_gradient_kernel(self.op, self.device)
+
+    @functools.cached_property
+    def takes_names(self) -> bool:
+        """Whether the arguments can be passed by name; a schema that PyTorch infers from C++ has no names."""
+        return not self.is_external or has_argument_names(self.op)
 
     @functools.cached_property
     def samples(self) -> list[Case]:
@@ -172,6 +184,10 @@ class Subject:
             name for name, value in case.arguments.items() if any(map(derive.has_gradient, derive.tensors([value])))
         ]
 
-    def differentiable(self, case: Case) -> list[str]:
-        """The arguments of `case` that have a gradient: those of `floating` that are declared differentiable."""
+    def declared_differentiable(self, case: Case) -> list[str]:
+        """The arguments of `floating` that op.py declares differentiable."""
         return [name for name in self.floating(case) if name in self.op.differentiable]
+
+    def differentiable(self, case: Case) -> list[str]:
+        """The arguments of `case` that have a gradient; none if the operator lacks one."""
+        return self.declared_differentiable(case) if self.has_gradient_kernel else []

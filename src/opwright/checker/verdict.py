@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from opwright.checker.kinds import Kind
 
-Status = Literal["passed", "failed", "not applicable", "not run"]
+Status = Literal["passed", "failed", "lacking", "not applicable", "not run"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
@@ -51,7 +51,8 @@ class Cell:
         op: the operator, as `namespace::name`.
         runtime: one of the eleven.
         device: `cpu` or `cuda`.
-        status: its outcome; only `failed` makes the check fail.
+        status: its outcome; only `failed` makes the check fail. `lacking` is an operator that somebody else registers,
+            without what the runtime needs.
         reason: why it does not apply or was not run, or notes on a pass; may be empty.
         cases: how many cases returned what was expected.
         rejected: how many of them were varied inputs that the operator rejected with an error, which is allowed.

@@ -10,6 +10,7 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import Function, forward_ad
 from torch.utils import _pytree as pytree
 
+from opwright.loader.kernels import overload_of
 from opwright.spec import derive
 from opwright.spec.samples import Sample
 
@@ -49,10 +50,10 @@ class _AutogradKernel:
 
     def __init__(self, op: Op) -> None:
         self.op = op
-        self._overload = _overload(op)
+        self._overload = overload_of(op)
         # The operator to call while autograd records: the operator itself, or its training form.
         self.recorded = op.recorded
-        self._recorded_overload = _overload(op.recorded)
+        self._recorded_overload = overload_of(op.recorded)
         self._in_forward_mode = _in_forward_mode(op)
         self._places = {parameter.name: at for at, parameter in enumerate(op.parameters)}
 
@@ -180,14 +181,10 @@ def _native(
     wanted: Sequence[bool],
 ) -> Sequence[Any]:
     known = {**dict(zip(gradient.result_names, pytree.tree_leaves(output), strict=True)), **arguments}
-    call = _overload(gradient.op)
+    call = overload_of(gradient.op)
     flags = [list(wanted)] if gradient.takes_wanted else []
     found = call(*grads, *(known[name] for name in gradient.saves), *flags)
     return found if len(gradient.forward.differentiable) > 1 else [found]
-
-
-def _overload(op: Op) -> Any:
-    return getattr(getattr(torch.ops, op.library.namespace), op.name).default
 
 
 def _for_each_tensor(op: Op, arguments: Mapping[str, Any], found: Sequence[Any]) -> list[Tensor | None]:

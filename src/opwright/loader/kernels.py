@@ -3,14 +3,73 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._library.simple_registry import singleton as _simple_registry
+
+if TYPE_CHECKING:
+    from opwright.spec import Op
+
+_COMPOSITE = "CompositeImplicitAutograd"
+
+
+def overload_of(op: Op) -> Any:
+    """PyTorch's overload of a registered operator: `torch.ops.mine.scale.default`."""
+    name, _, overload = op.name.partition(".")
+    return getattr(getattr(getattr(torch.ops, op.library.namespace), name), overload or "default")
+
+
+def registered_schema(op: Op) -> Any:
+    """PyTorch's schema of an operator; None if it is not registered."""
+    name, _, overload = op.qualified_name.partition(".")
+    try:
+        return torch._C._get_schema(name, overload)
+    except RuntimeError:
+        return None
+
+
+def registered_names(namespace: str) -> list[str]:
+    """The names of all operators of `namespace`, without it, sorted."""
+    start = f"{namespace}::"
+    names = torch._C._dispatch_get_all_op_names()  # noqa: SLF001  it has no public name
+    return sorted(name.removeprefix(start) for name in names if name.startswith(start))
+
+
+def has_fake_kernel(op: Op) -> bool:
+    """Whether a fake kernel is registered, or a kernel for every device, which may serve as one."""
+    name = op.qualified_name
+    keys = ("Meta", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional", _COMPOSITE)
+    return _simple_registry.find(name).fake_impl.kernel is not None or any(
+        torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys
+    )
+
+
+def is_composite(op: Op) -> bool:
+    """Whether PyTorch replaces the operator by those that it calls, so that no graph contains it."""
+    return bool(torch._C._dispatch_has_kernel_for_dispatch_key(op.qualified_name, _COMPOSITE))
+
+
+def has_gradient_kernel(op: Op, device: str) -> bool:
+    """Whether a gradient is registered: a kernel for autograd, or a composition of operators that have gradients."""
+    keys = ("Autograd", f"Autograd{device.upper()}", _COMPOSITE)
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(op.qualified_name, key) for key in keys)
+
+
+def has_native_gradient_kernel(op: Op, device: str) -> bool:
+    """Whether a gradient is registered in native code."""
+    return _is_registered_natively(op.qualified_name, f"Autograd|Autograd{device.upper()}|{_COMPOSITE}")
 
 
 def has_native_kernel(qualified_name: str, device: str) -> bool:
     """Whether the operator has a native kernel (not one in Python) for the device, or for every device."""
+    return _is_registered_natively(
+        qualified_name, f"{device.upper()}|CompositeExplicitAutograd(?:NonFunctional)?|{_COMPOSITE}"
+    )
+
+
+def _is_registered_natively(qualified_name: str, keys: str) -> bool:
     table = torch._C._dispatch_dump(qualified_name)
-    keys = f"{device.upper()}|CompositeExplicitAutograd|CompositeImplicitAutograd"
     places = re.findall(rf"^(?:{keys})(?:\[alias\])?: registered at (\S+)", table, flags=re.MULTILINE)
     return any(".py:" not in place for place in places)
 

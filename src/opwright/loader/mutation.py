@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from opwright.loader.kernels import overload_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -22,7 +24,7 @@ def register_mutation(op: Op, kept: torch.library.Library) -> None:
     An argument that requires grad may not be mutated, since the mutation has no derivative. Each mutation
     increments the version of the tensor, so that PyTorch refuses a backward that saved the previous one.
     """
-    overload = getattr(getattr(torch.ops, op.library.namespace), op.name).default
+    overload = overload_of(op)
     places = {parameter.name: at for at, parameter in enumerate(op.parameters) if parameter.mutated}
 
     def mutated(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:

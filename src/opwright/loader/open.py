@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from opwright.builder.library import build_library
+from opwright.loader.external import check_description, is_external, open_external
 from opwright.loader.register import define, register
 from opwright.loader.shared_object import open_operators
 from opwright.spec import Library, library_at
@@ -22,7 +23,7 @@ class Loaded:
 
     Attributes:
         library: what its op.py describes.
-        path: the shared object that was opened; None if the library has no native sources.
+        path: the shared object that was built and opened; None if the library has no native sources.
         ops: its operators, `torch.ops.<namespace>`.
     """
 
@@ -51,6 +52,8 @@ def open(path: str | Path, *, verbose: bool = False) -> Loaded:
 def open_library(library: Library, *, verbose: bool = False, built: Path | None = None) -> Loaded:
     """Build `library` if needed, load it, and register what is derived from its references.
 
+    For operators that somebody else registers nothing is derived: their schemas are compared with the references.
+
     Args:
         library: the library.
         verbose: print each step.
@@ -60,10 +63,15 @@ def open_library(library: Library, *, verbose: bool = False, built: Path | None 
         OpwrightError: as for `open`.
     """
     path = built
-    if library.sources:
+    if library.is_external:
+        open_external(library)
+    elif library.sources:
         path = path or build_library(library, verbose=verbose).path
         open_operators(path)
     else:
         define(library)
-    register(library)
+    if is_external(library, path):
+        check_description(library)
+    else:
+        register(library)
     return Loaded(library, path, getattr(torch.ops, library.namespace))

@@ -9,9 +9,11 @@ import torch
 from opwright.errors import LoadError
 from opwright.loader import bridge
 from opwright.loader.gradient import COMPOSITES, register_composite, register_gradient
+from opwright.loader.kernels import registered_schema
 from opwright.loader.mutation import register_mutation
 from opwright.loader.shared_object import check_free
 from opwright.spec import derive
+from opwright.spec.schema import schema_of_text
 
 if TYPE_CHECKING:
     from opwright.spec import Library, Op
@@ -89,8 +91,8 @@ def _compare(op: Op) -> None:
     Raises:
         LoadError: they differ.
     """
-    registered = str(torch._C._get_schema(op.qualified_name, ""))
-    described = str(torch._C.parse_schema(f"{op.library.namespace}::{op.schema}"))
+    registered = str(registered_schema(op))
+    described = str(schema_of_text(f"{op.library.namespace}::{op.schema}"))
     if registered != described:
         msg = (
             f"the registered schema of {op.qualified_name} differs from the one in {op.library.root / 'op.py'}:\n"

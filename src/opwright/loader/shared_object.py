@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from opwright.builder.symbols import defined_namespaces
 from opwright.errors import LoadError
-from opwright.loader.symbols import defined_namespaces
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterable
     from pathlib import Path
     from types import ModuleType
@@ -37,8 +38,10 @@ def open_operators(path: Path) -> set[str]:
     path = path.resolve()
     with _lock:
         if path not in _opened:
-            namespaces = defined_namespaces(path)
+            defined = defined_namespaces(path)
+            namespaces = set(defined)
             # Checked first: a second definition ends the process within dlopen, where no exception can be caught.
+            _check_once(defined, path)
             check_free(namespaces, path)
             try:
                 torch.ops.load_library(path)
@@ -67,6 +70,17 @@ def check_free(namespaces: Iterable[str], path: Path) -> None:
             raise LoadError(msg)
 
 
+def _check_once(defined: Counter[str], path: Path) -> None:
+    for namespace, count in sorted(defined.items()):
+        if count > 1:
+            msg = (
+                f"{path} defines the namespace {namespace!r} {count} times, and only one definition can be loaded: "
+                "keep one TORCH_LIBRARY, and use TORCH_LIBRARY_FRAGMENT in other sources. Where CMake builds a library "
+                "with an op.py, opwright adds a definition of its own: remove yours"
+            )
+            raise LoadError(msg)
+
+
 def import_module(name: str, path: Path) -> ModuleType:
     """Import the Python module `name` from the shared object at `path`.
 
@@ -75,7 +89,9 @@ def import_module(name: str, path: Path) -> ModuleType:
     """
     with _lock:
         if path.resolve() not in _opened:
-            check_free(defined_namespaces(path), path)
+            defined = defined_namespaces(path)
+            _check_once(defined, path)
+            check_free(defined, path)
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
             msg = f"{path} cannot be imported: expected the file name of a Python module, which ends in .so"

@@ -1,4 +1,4 @@
-"""A library: one namespace of operators, described in one folder, built into one shared object."""
+"""A library: one namespace of operators, described in one folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ RESERVED_NAMESPACES = frozenset(
 
 
 class Library:
-    """One namespace of operators.
+    """One namespace of operators, built from sources, or registered by somebody else.
+
+    A library with `imports` or `objects` is external: its operators exist already. It describes them, and nothing is
+    built, derived or registered for them.
 
     Args:
         namespace: the part before `::` in the operators' names.
@@ -42,9 +45,13 @@ class Library:
         cuda_cflags: further flags for nvcc.
         ldflags: further flags for the linker.
         abi: `"stable"`, `"full"`, or None to detect it from what the sources include.
+        imports: modules that register the operators when they are imported, such as `torchvision`; `torch` for
+            PyTorch's own operators.
+        objects: shared objects that register the operators when they are opened, relative to the same folder.
 
     Raises:
-        SpecError: the namespace is not an identifier or is PyTorch's own, or a source is missing.
+        SpecError: the namespace is not an identifier, or is PyTorch's own in a library that is not external; a source
+            is missing; or an external library has sources.
 
     Example:
         library = opwright.Library("opencv", sources=["cpu.cpp"], packages=["opencv4"])
@@ -65,11 +72,15 @@ class Library:
         cuda_cflags: Sequence[str] = (),
         ldflags: Sequence[str] = (),
         abi: str | None = None,
+        imports: Sequence[str] = (),
+        objects: Sequence[str | Path] = (),
     ) -> None:
         # The folder of the op.py that calls: sources are named relative to it.
         caller = sys._getframe(1).f_globals.get("__file__")  # noqa: SLF001  inspect.stack() reads every frame's source
         self.root = Path(caller).resolve().parent if caller else Path.cwd()
-        self.namespace = _checked_namespace(namespace)
+        self.imports = _listed(imports, "imports")
+        self.objects = [(self.root / path).resolve() for path in _listed(objects, "objects")]
+        self.namespace = _checked_namespace(namespace, is_external=self.is_external)
         self.sources = [_checked_source(self.root, source, namespace) for source in _listed(sources, "sources")]
         self.packages = _listed(packages, "packages")
         self.include_dirs = [(self.root / folder).resolve() for folder in _listed(include_dirs, "include_dirs")]
@@ -77,10 +88,21 @@ class Library:
         self.cuda_cflags = _listed(cuda_cflags, "cuda_cflags")
         self.ldflags = _listed(ldflags, "ldflags")
         self.abi = abi
+        if self.is_external and self.sources:
+            msg = (
+                f"library {namespace!r} has sources, and imports or objects that register its operators: name the "
+                "sources to build them, or the imports and objects to describe operators that exist"
+            )
+            raise SpecError(msg)
         self.ops: dict[str, Op] = {}
 
     def __repr__(self) -> str:
         return f"<Library {self.namespace!r}: {', '.join(self.ops) or 'no operators'}>"
+
+    @property
+    def is_external(self) -> bool:
+        """Whether somebody else registers the operators."""
+        return bool(self.imports or self.objects)
 
     @overload
     def op(self, reference: Callable[..., Any], /) -> Op: ...
@@ -89,6 +111,7 @@ class Library:
         self,
         /,
         *,
+        name: str | None = None,
         mutates: Sequence[str] = (),
         differentiable: Sequence[str] | None = None,
         vmap: bool = False,
@@ -99,6 +122,7 @@ class Library:
         reference: Callable[..., Any] | None = None,
         /,
         *,
+        name: str | None = None,
         mutates: Sequence[str] = (),
         differentiable: Sequence[str] | None = None,
         vmap: bool = False,
@@ -108,6 +132,8 @@ class Library:
 
         Args:
             reference: the function; its name becomes the operator's.
+            name: another name for the operator; in an external library also with an overload, such as
+                `sum.dim_IntList`.
             mutates: the names of the tensors that the operator writes to.
             differentiable: the names of the tensors that have a gradient; by default all that are floating.
             vmap: claim that `torch.vmap` over the operator works.
@@ -115,13 +141,14 @@ class Library:
                 integers that are rounded from something that the kernel computes in fewer bits.
 
         Raises:
-            SpecError: an operator of that name is described already.
+            SpecError: an operator of that name is described already, or the name is not valid.
         """
 
         def describe(reference: Callable[..., Any]) -> Op:
             op = Op(
                 self,
                 reference,
+                name=reference.__name__ if name is None else _checked_name(name, is_external=self.is_external),
                 mutates=_listed(mutates, "mutates"),
                 differentiable=None if differentiable is None else _listed(differentiable, "differentiable"),
                 vmap=vmap,
@@ -166,14 +193,28 @@ class Library:
         return [op.schema for op in self.ops.values()]
 
 
-def _checked_namespace(namespace: str) -> str:
+def _checked_namespace(namespace: str, *, is_external: bool) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", namespace):
         msg = f"the namespace {namespace!r} is not an identifier; use letters, digits and underscores, as in 'my_ops'"
         raise SpecError(msg)
-    if namespace in RESERVED_NAMESPACES:
-        msg = f"the namespace {namespace!r} belongs to PyTorch; choose another one, such as 'my_{namespace}'"
+    if namespace in RESERVED_NAMESPACES and not is_external:
+        msg = (
+            f"the namespace {namespace!r} belongs to PyTorch; choose another one, such as 'my_{namespace}'. To "
+            "describe operators that are registered there, name the module that registers them: imports=[...]"
+        )
         raise SpecError(msg)
     return namespace
+
+
+def _checked_name(name: str, *, is_external: bool) -> str:
+    identifier = "[A-Za-z_][A-Za-z0-9_]*"
+    if re.fullmatch(rf"{identifier}(\.{identifier})?", name) is None:
+        msg = f"the operator name {name!r} is not an identifier; use letters, digits and underscores, as in 'my_op'"
+        raise SpecError(msg)
+    if "." in name and not is_external:
+        msg = f"the operator name {name!r} has an overload, which only operators of external libraries have"
+        raise SpecError(msg)
+    return name
 
 
 def _checked_source(root: Path, source: str, namespace: str) -> Path:
@@ -188,7 +229,7 @@ def _checked_source(root: Path, source: str, namespace: str) -> Path:
     return path
 
 
-def _listed(values: Sequence[str], what: str) -> list[str]:
+def _listed(values: Sequence[str | Path], what: str) -> list[str]:
     # A string is a sequence of one-letter strings: a common mistake with a confusing result.
     if isinstance(values, str):
         msg = f"{what}={values!r} is one string; write a list: {what}=[{values!r}]"

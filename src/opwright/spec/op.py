@@ -30,13 +30,21 @@ class OpLibrary(Protocol):
         namespace: the namespace of its operators.
         root: the folder of its op.py.
         sources: its native sources.
+        imports: modules that register its operators.
+        objects: shared objects that register its operators.
         ops: its operators by name.
     """
 
     namespace: str
     root: Path
     sources: list[Path]
+    imports: list[str]
+    objects: list[Path]
     ops: dict[str, Op]
+
+    @property
+    def is_external(self) -> bool:
+        """Whether somebody else registers the operators."""
 
     def add(self, op: Op) -> None:
         """Take in an operator that was described."""
@@ -59,7 +67,7 @@ class Op(TimedOp):
 
     Attributes:
         library: the library that it belongs to.
-        name: the operator's name, the part after `::`.
+        name: the operator's name, the part after `::`; with an overload, `sum.dim_IntList`.
         reference: the plain PyTorch function that specifies what the operator computes.
         mutates: the names of the tensors that the operator mutates.
         claims_vmap: whether the author claims that `torch.vmap` over the operator works.
@@ -75,6 +83,7 @@ class Op(TimedOp):
         library: OpLibrary,
         reference: Callable[..., Any],
         *,
+        name: str | None = None,
         mutates: Sequence[str] = (),
         differentiable: Sequence[str] | None = None,
         vmap: bool = False,
@@ -82,7 +91,7 @@ class Op(TimedOp):
     ) -> None:
         super().__init__()
         self.library = library
-        self.name = reference.__name__
+        self.name = name or reference.__name__
         self.reference = reference
         self.mutates = tuple(mutates)
         self.claims_vmap = vmap

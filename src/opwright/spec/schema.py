@@ -78,6 +78,13 @@ def schema_of_overload(overload: Any) -> Any:
     return overload._schema  # noqa: SLF001  it has no public name
 
 
+def schema_of_text(schema: str) -> Any:
+    """PyTorch's own `FunctionSchema`, read from its text."""
+    import torch
+
+    return torch._C.parse_schema(schema)
+
+
 def parameters_of(schema: str) -> tuple[Parameter, ...]:
     """The arguments of `schema`, in their order."""
     return tuple(
@@ -87,13 +94,13 @@ def parameters_of(schema: str) -> tuple[Parameter, ...]:
             argument.kwarg_only,
             argument.alias_info is not None and argument.alias_info.is_write,
         )
-        for argument in _parsed(schema).arguments
+        for argument in schema_of_text(schema).arguments
     )
 
 
 def results_of(schema: str) -> tuple[str, ...]:
     """The types of the results of `schema`, as TorchScript annotates them: `("Tensor", "List[Tensor]")`."""
-    return tuple(str(result.type) for result in _parsed(schema).returns)
+    return tuple(str(result.type) for result in schema_of_text(schema).returns)
 
 
 def schema_type(annotation: str) -> str:
@@ -103,12 +110,6 @@ def schema_type(annotation: str) -> str:
     if inner := re.fullmatch(r"List\[(.*)\]", annotation):
         return f"{schema_type(inner[1])}[]"
     return "SymInt" if annotation == "int" else annotation
-
-
-def _parsed(schema: str) -> Any:
-    import torch
-
-    return torch._C.parse_schema(schema)
 
 
 def require_same_parameters(what: str, function: Callable[..., Any], reference: Callable[..., Any]) -> None:

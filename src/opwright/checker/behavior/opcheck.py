@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from opwright.checker.kinds import Kind
+from opwright.checker.lacks import runs_on_fake_tensors
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
 from opwright.spec.difference import first_line
@@ -20,7 +21,11 @@ def check_with_opcheck(subject: Subject, recorder: Recorder) -> None:
     """PyTorch's own test of registrations."""
     if recorder.failed:
         return
-    tests = ("test_schema", "test_autograd_registration", "test_faketensor")
+    tests = ["test_schema"]
+    if subject.has_gradient_kernel:
+        tests.append("test_autograd_registration")
+    if runs_on_fake_tensors(subject):
+        tests.append("test_faketensor")
     for case in subject.samples[: 1 if subject.options.quick else 2]:
         call = subject.code(case)
         if not recorder.begin(f"{case.name}: torch.library.opcheck", call):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from opwright.checker.cases.case import Family
+from opwright.checker.cases.code import opening_code
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Failure
 
@@ -52,7 +53,7 @@ def check_process_state(subject: Subject, recorder: Recorder) -> None:
     changes = differences(before, state())
     for what in _MAY_CHANGE_IN_LOADING:
         changes.pop(what, None)
-    _report(recorder, "loading the library", changes, f"import opwright\nopwright.open({str(subject.library.root)!r})")
+    _report(recorder, "loading the library", changes, "\n".join(opening_code(subject.op)))
     restore(before)
     recorder.begin("search for variations of the samples")  # it runs the reference, which may take time
     bad = [case for case in subject.varied if case.family in (Family.BAD_RANK, Family.BAD_DTYPE)][:_BAD_CALLS]

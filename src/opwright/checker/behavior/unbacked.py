@@ -33,11 +33,16 @@ class OpenSizes:
 
     def __init__(self, pairs: Iterable[tuple[Any, Any]]) -> None:
         self._known: dict[Any, int] = {}
+        self._bounds: dict[Any, str] = {}
         for real, fake in pairs:
             if isinstance(real, Tensor) and isinstance(fake, Tensor) and real.dim() == fake.dim():
                 for size, open_size in zip(real.shape, fake.shape, strict=True):
                     if isinstance(open_size, SymInt) and open_size.node.expr.is_Symbol:
-                        self._known.setdefault(open_size.node.expr, size)
+                        symbol = open_size.node.expr
+                        self._known.setdefault(symbol, size)
+                        bounds = open_size.node.shape_env.bound_sympy(symbol)
+                        if not bounds.lower <= self._known[symbol] <= bounds.upper:
+                            self._bounds[symbol] = f"{bounds.lower} to {bounds.upper}"
 
     def agree(self, fake: Iterable[int | SymInt], real: Iterable[int]) -> bool:
         """Whether the sizes or strides `fake` are those of `real`, for the values of the open sizes."""
@@ -52,5 +57,9 @@ class OpenSizes:
         return bool(bounds.lower <= real <= bounds.upper) and (not value.is_number or int(value) == real)
 
     def __str__(self) -> str:
-        known = ", ".join(f"{symbol} = {size}" for symbol, size in self._known.items())
-        return f", with {known}" if known else ""
+        known = [
+            f"{symbol} = {size}" + (f", which the fake kernel allows only from {bounds}" if bounds else "")
+            for symbol, size in self._known.items()
+            for bounds in [self._bounds.get(symbol, "")]
+        ]
+        return f", with {', '.join(known)}" if known else ""

@@ -27,20 +27,34 @@ def call_code(op: Op, case: Case) -> str:
     Tensors that are too large to be written out are loaded from a file, with the placeholder `inputs_of(case)` as its
     name.
     """
-    lines = ["import opwright, torch", f"opwright.open({str(op.library.root)!r})"]
+    lines = opening_code(op)
     loaded = loaded_names(case)
     if loaded:
-        lines.append(f"{', '.join(loaded)}, = torch.load({inputs_of(case)!r})")
+        lines.append(f"{', '.join(map(variable, loaded))}, = torch.load({inputs_of(case)!r})")
     names = [name for name, value in case.arguments.items() if derive.tensors(value)]
     written = {name: case.arguments[name] for name in names if name not in loaded}
-    lines += [f"{name} = {value_code(value)}{_comment(value)}" for name, value in written.items()]
+    lines += [f"{variable(name)} = {value_code(value)}{_comment(value)}" for name, value in written.items()]
     keywords = {parameter.name for parameter in op.parameters if parameter.keyword_only}
     given = [
-        (f"{name}=" if name in keywords else "") + (name if name in names else value_code(value))
+        (f"{name}=" if name in keywords else "") + (variable(name) if name in names else value_code(value))
         for name, value in case.arguments.items()
     ]
     lines.append(f"torch.ops.{op.library.namespace}.{op.name}({', '.join(given)})")
     return "\n".join(lines)
+
+
+def variable(name: str) -> str:
+    """The variable of an argument: not `self`, because the lines may be part of a method."""
+    return "self_" if name == "self" else name
+
+
+def opening_code(op: Op) -> list[str]:
+    """Lines of Python that register the operators of a library; without opwright if somebody else registers them."""
+    library = op.library
+    if not library.is_external:
+        return ["import opwright, torch", f"opwright.open({str(library.root)!r})"]
+    modules = dict.fromkeys(["torch", *library.imports])
+    return [f"import {', '.join(modules)}", *(f"torch.ops.load_library({str(path)!r})" for path in library.objects)]
 
 
 def loaded_names(case: Case) -> list[str]:

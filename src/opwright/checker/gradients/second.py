@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Case, Family
+from opwright.checker.cases.code import variable
 from opwright.checker.cases.samples import elements_in
 from opwright.checker.cases.variation import generator, replaced, tensors
 from opwright.checker.gradients.code import gradient_code
@@ -318,7 +319,7 @@ def _replaced(arguments: dict[str, Any], by_path: dict[str, Tensor]) -> dict[str
 def _code(subject: Subject, case: Case) -> str:
     *lines, outputs, _ = gradient_code(subject, case, subject.differentiable(case)).splitlines()
     leaves = [
-        path
+        variable(path)
         for path, tensor in tensors(case.arguments)
         if derive.has_gradient(tensor) and is_among(path, subject.differentiable(case))
     ]

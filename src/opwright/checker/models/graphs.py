@@ -11,6 +11,7 @@ from torch.fx import GraphModule
 from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Family
+from opwright.loader.kernels import is_composite
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -46,8 +47,11 @@ def other_sizes(subject: Subject, case: Case) -> list[Case]:
 
 
 def holds(subject: Subject, graph: GraphModule) -> bool:
-    """Whether a graph calls the operator, directly or in the form for operators that mutate arguments."""
-    return any(
+    """Whether a graph calls the operator, directly or in the form for operators that mutate arguments.
+
+    Operators of PyTorch, and compositions of them, may be replaced by others.
+    """
+    return _is_replaceable(subject) or any(
         subject.overload in (node.target, *pytree.tree_leaves((node.args, node.kwargs)))
         for module in graph.modules()
         if isinstance(module, GraphModule)
@@ -58,7 +62,11 @@ def holds(subject: Subject, graph: GraphModule) -> bool:
 def records(subject: Subject, module: torch.jit.ScriptModule) -> bool:
     """Whether TorchScript's graph of a model calls the operator."""
     graph: Any = module.inlined_graph
-    return bool(graph.findAllNodes(subject.op.qualified_name))
+    return _is_replaceable(subject) or bool(graph.findAllNodes(subject.op.qualified_name.partition(".")[0]))
+
+
+def _is_replaceable(subject: Subject) -> bool:
+    return subject.is_external and (subject.library.namespace == "aten" or is_composite(subject.op))
 
 
 def _key(case: Case) -> str:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
+from opwright.builder.symbols import needs_python
 from opwright.checker.kinds import Kind
 from opwright.checker.models import repro, source
 from opwright.checker.models.gradients import has_gradient, judge_gradients, requiring_grad
 from opwright.checker.verdict import Failure
 from opwright.errors import ToolchainError
 from opwright.loader.bridge import build_bridge
-from opwright.loader.kernels import has_native_kernel
+from opwright.loader.external import native_objects
+from opwright.loader.kernels import has_native_gradient_kernel, has_native_kernel
 from opwright.probe.build import build_probe
 from opwright.probe.run import run_probe
 from opwright.toolchain.compiler import find_cxx
@@ -56,11 +58,25 @@ class Question:
 
 def why_not(subject: Subject) -> str:
     """What the operator lacks to run in a process without Python; empty if nothing."""
+    if subject.is_external:
+        return _why_not_external(subject)
     if not subject.library.sources:
         return _needs_kernel(subject.op, f"name sources=[...] in op.py and implement {subject.op.name} there")
     if not has_native_kernel(subject.op.qualified_name, subject.device):
         block = f"OPWRIGHT_IMPL({subject.library.namespace}, {subject.device.upper()}, m)"
         return _needs_kernel(subject.op, f"implement {subject.op.name} in {block}")
+    return _why_no_compiler()
+
+
+def _why_not_external(subject: Subject) -> str:
+    if not has_native_kernel(subject.op.qualified_name, subject.device):
+        return f"a native kernel: {subject.op.qualified_name} has none for the {subject.device.upper()}"
+    if needing := [path.name for path in libraries(subject) if needs_python(path)]:
+        return f"{', '.join(needing)} calls Python, so a process without Python cannot open it"
+    return _why_no_compiler()
+
+
+def _why_no_compiler() -> str:
     try:
         find_cxx()
     except ToolchainError:
@@ -70,9 +86,11 @@ def why_not(subject: Subject) -> str:
 
 def libraries(subject: Subject) -> list[Path]:
     """The libraries that the process opens or is linked with: the operator library, and the autograd bridge."""
+    if subject.library.is_external:
+        return native_objects(subject.library)
     if subject.path is None:  # only for the type checker: `why_not` has reported it
         raise AssertionError
-    return [subject.path, *([build_bridge()] if _has_native_gradient(subject) else [])]
+    return [subject.path, *([build_bridge()] if _has_native_gradient(subject) and not subject.is_external else [])]
 
 
 def check_torchscript(steps: Steps, *, linked: bool) -> None:
@@ -85,7 +103,12 @@ def check_torchscript(steps: Steps, *, linked: bool) -> None:
     subject = steps.subject
     recorded = [case for case in subject.claimed if has_gradient(subject, case)]
     if recorded and not _has_native_gradient(subject) and not _is_gradient(subject.op):
-        steps.recorder.note("no gradient without Python: declare a native backward, and implement it")
+        how = (
+            "its gradient is registered in Python"
+            if subject.is_external
+            else "declare a native backward, and implement it"
+        )
+        steps.recorder.note(f"no gradient without Python: {how}")
     opened = libraries(subject)
     program = host_program(steps, opened if linked else [])
     path = subject.work / f"{subject.op.name}_host.pt"
@@ -200,6 +223,8 @@ def _code(subject: Subject, case: Case, *, linked: bool, with_gradients: bool = 
 
 def _has_native_gradient(subject: Subject) -> bool:
     """Whether the gradient is computed by native operators that have kernels for the device."""
+    if subject.is_external:
+        return has_native_gradient_kernel(subject.op, subject.device)
     gradient = subject.op.gradient
     if not subject.library.sources or gradient is None:
         return False

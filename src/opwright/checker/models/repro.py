@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from opwright.checker.cases.code import value_code
+from opwright.checker.cases.code import value_code, variable
 from opwright.checker.models import source
+from opwright.loader.external import native_objects
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -45,15 +46,14 @@ def trained(subject: Subject, case: Case, lines: str) -> str:
 def script(subject: Subject, case: Case) -> str:
     """Lines that call `case` in TorchScript."""
     op = subject.op
-    typed = [f"{parameter.name}: {source.annotation(parameter.type)}" for parameter in op.parameters]
-    names = {parameter.name: parameter.name for parameter in op.parameters}
-    call = f"torch.ops.{subject.library.namespace}.{op.name}({source.by_place(subject, names)})"
+    names = {parameter.name: variable(parameter.name) for parameter in op.parameters}
+    call = f"{source.script_name(subject)}({source.by_place(subject, names)})"
     body = (
         f"result_ = {call}\n    return {source.as_lists(subject)}"
         if source.returns_lists(subject)
         else f"return {call}"
     )
-    defined = f"def forward({', '.join(['self', *typed])}):\n    {body}\n"
+    defined = f"def forward({', '.join(['self', *source.typed_variables(op)])}):\n    {body}\n"
     run = f"model({', '.join(values(case.arguments))})"
     lines = f'class Model(torch.jit.ScriptModule):\n    pass\nmodel = Model()\nmodel.define("""\n{defined}""")\n{run}'
     return instead(subject, case, lambda _: lines)
@@ -68,7 +68,7 @@ def export(subject: Subject, case: Case, run: str = "program.module()({})") -> s
         run: the line that runs it, with braces in place of the tensors.
     """
     names = holders(case.arguments)
-    sizes = _tupled([_sizes(case.arguments[name]) for name in names])
+    sizes = _tupled([_sizes(value) for value in case.arguments.values() if derive.tensors(value)])
 
     def written(call: str) -> str:
         made = f"program = torch.export.export(Model(), {_tupled(names)}, dynamic_shapes={sizes})"
@@ -99,7 +99,11 @@ def in_host(
         linked: whether the program is linked with the libraries, or opens them.
         with_gradients: whether gradients are computed too.
     """
-    opened = [f"opwright.open({str(subject.library.root)!r}).path", *(["build_bridge()"] if with_gradients else [])]
+    with_bridge = with_gradients and not subject.is_external
+    if subject.library.is_external:
+        opened = [f"Path({str(path)!r})" for path in native_objects(subject.library)]
+    else:
+        opened = [f"opwright.open({str(subject.library.root)!r}).path", *(["build_bridge()"] if with_bridge else [])]
     listed = f"[{', '.join(opened)}]"
     program, option = (f"build_probe({listed})", "") if linked else ("build_probe()", f", libraries={listed}")
     backward = ", backward=True" if with_gradients else ""
@@ -109,7 +113,7 @@ def in_host(
             "from pathlib import Path",
             "from opwright.probe.build import build_probe",
             "from opwright.probe.run import run_probe",
-            *(["from opwright.loader.bridge import build_bridge"] if with_gradients else []),
+            *(["from opwright.loader.bridge import build_bridge"] if with_bridge else []),
             f"run_probe({program}, Path({file}), [{_tupled(given)}], work=Path(){option}{backward})",
         ]
     )
@@ -117,12 +121,12 @@ def in_host(
 
 def values(arguments: Mapping[str, Any]) -> list[str]:
     """Each argument as an expression: those that contain tensors by their names."""
-    return [name if derive.tensors(value) else value_code(value) for name, value in arguments.items()]
+    return [variable(name) if derive.tensors(value) else value_code(value) for name, value in arguments.items()]
 
 
 def holders(arguments: Mapping[str, Any]) -> list[str]:
-    """The names of the arguments that contain tensors."""
-    return [name for name, value in arguments.items() if derive.tensors(value)]
+    """The variables of the arguments that contain tensors."""
+    return [variable(name) for name, value in arguments.items() if derive.tensors(value)]
 
 
 def _leaves(subject: Subject, case: Case) -> str:
@@ -133,7 +137,7 @@ def _leaves(subject: Subject, case: Case) -> str:
         elements = enumerate(value) if isinstance(value, (list, tuple)) else [(None, value)]
         for at, one in elements:
             if isinstance(one, Tensor) and one.is_floating_point():
-                leaves.append(name if at is None else f"{name}[{at}]")
+                leaves.append(variable(name) if at is None else f"{name}[{at}]")
     return _tupled(leaves)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.checker.cases.code import value_code
+from opwright.checker.cases.code import value_code, variable
 from opwright.spec import derive
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from opwright.checker.cases.case import Case
     from opwright.checker.subject import Subject
+    from opwright.spec import Op
 
 _HEAD = '''"""{name} in a model. Written by `opwright check`."""
 
@@ -65,21 +66,23 @@ _FIXED = '''class Fixed(torch.nn.Module):
 def whole(subject: Subject) -> torch.nn.Module:
     """A model that takes all arguments of the operator, and a flag that selects one of its two branches."""
     op = subject.op
-    typed = [f"{parameter.name}: {annotation(parameter.type)}" for parameter in op.parameters]
+    typed = typed_variables(op)
     flag = flag_name(subject)
-    by_name = ", ".join(f"{parameter.name}={parameter.name}" for parameter in op.parameters)
+    variables = {parameter.name: variable(parameter.name) for parameter in op.parameters}
+    in_place = by_place(subject, variables)
+    named = ", ".join(f"{name}={value}" for name, value in variables.items())
     # In a process without Python, PyTorch 2.13 leaves nothing in a list of tensors that a model passes to an operator.
-    lists = [parameter.name for parameter in op.parameters if parameter.mutated and parameter.is_list]
+    lists = [variable(parameter.name) for parameter in op.parameters if parameter.mutated and parameter.is_list]
     kept = {name: f"{name}_kept_" for name in lists}
     source = _WHOLE.format(
         signature=", ".join(["self", *typed, f"{flag}: bool"]),
         flag=flag,
-        by_name=_assigned(subject, by_name),
-        by_place=_assigned(subject, by_place(subject, {parameter.name: parameter.name for parameter in op.parameters})),
+        by_name=_assigned(subject, named if subject.takes_names else in_place),
+        by_place=_assigned(subject, in_place),
         kept="".join(f"        {copy} = {name}.copy()\n" for name, copy in kept.items()),
         returned=as_lists(subject)
         if returns_lists(subject)
-        else _returned(subject, [kept.get(name, name) for name in op.mutates]),
+        else _returned(subject, [kept.get(name, name) for name in map(variable, op.mutates)]),
     )
     made: torch.nn.Module = _module(subject, "whole", source).Whole()
     return made
@@ -113,15 +116,17 @@ def fixed(subject: Subject, case: Case, number: int) -> torch.nn.Module:
     arguments = {}
     for name, value in case.arguments.items():
         if isinstance(value, Tensor):
-            arguments[name] = name
+            arguments[name] = variable(name)
         elif isinstance(value, (list, tuple)) and derive.tensors(value):
             arguments[name] = f"[{', '.join(names_in(name, value))}]"
         else:
             arguments[name] = value_code(value)
     source = _FIXED.format(
-        signature=", ".join(["self", *(f"{name}: Tensor" for name in tensor_names(case.arguments))]),
+        signature=", ".join(["self", *(f"{variable(name)}: Tensor" for name in tensor_names(case.arguments))]),
         call=_assigned(subject, by_place(subject, arguments)),
-        returned=_returned(subject, tensor_names({name: case.arguments[name] for name in subject.op.mutates})),
+        returned=_returned(
+            subject, [*map(variable, tensor_names({name: case.arguments[name] for name in subject.op.mutates}))]
+        ),
     )
     made: torch.nn.Module = _module(subject, f"fixed_{number}", source).Fixed()
     return made
@@ -201,6 +206,16 @@ def _number(enumerator: Any) -> int:
     return number
 
 
+def typed_variables(op: Op) -> list[str]:
+    """The arguments of the operator as the annotated parameters of a model's method."""
+    return [f"{variable(parameter.name)}: {annotation(parameter.type)}" for parameter in op.parameters]
+
+
+def script_name(subject: Subject) -> str:
+    """The operator in Python and TorchScript, which chooses the overload by the types of the arguments."""
+    return f"torch.ops.{subject.library.namespace}.{subject.op.name.partition('.')[0]}"
+
+
 def by_place(subject: Subject, arguments: Mapping[str, str]) -> str:
     """The arguments of a call as text, given the text of each."""
     keywords = {parameter.name for parameter in subject.op.parameters if parameter.keyword_only}
@@ -208,7 +223,7 @@ def by_place(subject: Subject, arguments: Mapping[str, str]) -> str:
 
 
 def _assigned(subject: Subject, arguments: str) -> str:
-    call = f"torch.ops.{subject.library.namespace}.{subject.op.name}({arguments})"
+    call = f"{script_name(subject)}({arguments})"
     return f"result_ = {call}" if subject.op.results else call
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from opwright.checker.behavior import process_state
 from opwright.checker.job import Job
 from opwright.checker.kinds import Kind
+from opwright.checker.lacks import lack
 from opwright.checker.processes.channel import connect
 from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.remote_judge import Line, RemoteJudge
@@ -96,11 +97,15 @@ def run_cell(
     try:
         runtime = runtime_module(name)
         reason = runtime.why_not(subject)
-        if not reason:
+        missing = "" if reason else lack(subject, name)
+        if not (reason or missing):
             if subject.excluded:
                 recorder.note(subject.excluded)
             runtime.run(subject, recorder)
-        cell = recorder.cell("not applicable", reason) if reason else recorder.cell()
+        if reason or missing:
+            cell = recorder.cell("lacking" if missing else "not applicable", reason or missing)
+        else:
+            cell = recorder.cell()
     except SpecError as error:
         recorder.fail(Failure(Kind.REFERENCE, got=str(error), expected="a description that can be checked"))
         cell = recorder.cell()

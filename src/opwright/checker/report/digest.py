@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
 Outcome = Literal["passed", "failed", "nothing ran"]
 
-MARKS: dict[Status, str] = {"passed": "ok", "failed": "FAIL", "not applicable": DASH, "not run": "skip"}
+MARKS: dict[Status, str] = {
+    "passed": "ok",
+    "failed": "FAIL",
+    "lacking": "lacks",
+    "not applicable": DASH,
+    "not run": "skip",
+}
+# Statuses of cells that did not run; their marks need words.
+UNRUN: tuple[Status, ...] = ("lacking", "not applicable", "not run")
 
 # Kinds whose message is the fault: two of them are the same fault only if their messages are the same.
 _MESSAGE_IS_THE_FAULT = {Kind.RUNTIME, Kind.OPCHECK, Kind.SANITIZER}
@@ -121,10 +129,9 @@ def faults(report: Report) -> list[Fault]:
 
 def remarks(report: Report) -> dict[str, list[Remark]]:
     """Reasons and notes in addition to the faults, by heading; empty headings are omitted."""
-    by_heading = {
+    by_heading: dict[str, list[Remark]] = {
         "failed": _reasons(report, "failed"),
-        "not applicable": _reasons(report, "not applicable"),
-        "not run": _reasons(report, "not run"),
+        **{status: _reasons(report, status) for status in UNRUN},
         "notes": [*_reasons(report, "passed"), *_rejections(report)],
     }
     return {heading: found for heading, found in by_heading.items() if found}
@@ -148,7 +155,7 @@ def tally(report: Report) -> str:
     parts.append(f"{counts['passed']} of {ran} cell{'s' * (ran != 1)} passed" if ran else "no cell was run")
     if counts["failed"]:
         parts.append(f"{counts['failed']} failed" + f" ({kinds})" * bool(kinds))
-    parts += [f"{counts[status]} {status}" for status in ("not applicable", "not run") if counts[status]]
+    parts += [f"{counts[status]} {status}" for status in UNRUN if counts[status]]
     return ", ".join(parts)
 
 

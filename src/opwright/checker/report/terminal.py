@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opwright.checker.report.digest import MARKS, faults, outcome, remarks, rows, runtimes, verdict
+from opwright.checker.report.digest import MARKS, UNRUN, faults, outcome, remarks, rows, runtimes, verdict
 from opwright.report.terminal import paragraph, print_lines
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _MARK_STYLES: dict[Status, str] = {
     "passed": "green",
     "failed": "bold red",
+    "lacking": "yellow",
     "not applicable": "dim",
     "not run": "yellow",
 }
@@ -78,7 +79,7 @@ def _matrix(shown: Sequence[Row], columns: Sequence[str], width: int) -> Iterato
             lead = [("  ", "")] if label == above else [(f"{name:<{label - devices}}", "bold")]
             yield [*lead, (device, "dim"), *_in_columns([_mark(row, runtime) for runtime in band], band, gap)]
     used = {cell.status for row in shown for cell in row.cells.values()}
-    if legend := [f"{MARKS[status]} = {status}" for status in ("not applicable", "not run") if status in used]:
+    if legend := [f"{MARKS[status]} = {status}" for status in UNRUN if status in used]:
         yield [(", ".join(legend), "dim")]
 
 

@@ -37,7 +37,7 @@ def why_not(subject: Subject) -> str:
         return "no sample has floating-point inputs and outputs"
     if not subject.op.differentiable:
         return "op.py declares that it has no gradient: differentiable=()"
-    if not any(map(subject.differentiable, subject.samples)):
+    if not any(map(subject.declared_differentiable, subject.samples)):
         listed = ", ".join(subject.op.differentiable)
         return f"no sample has a floating-point tensor where op.py declares a gradient: {listed}"
     return ""

@@ -307,9 +307,9 @@ def _code(subject: Subject, case: Case, in_dims: dict[str, Any], count: int) -> 
     names = repro.holders(case.arguments)
 
     def written(call: str) -> str:
-        batches = ", ".join(_stacked(name, in_dims[name], count) for name in names)
-        dims = ", ".join(str(in_dims[name]) for name in names)
-        return f"torch.vmap(lambda {', '.join(names)}: {call}, in_dims=({dims},))({batches})"
+        mapped = [in_dims[name] for name, value in case.arguments.items() if derive.tensors(value)]
+        batches = ", ".join(_stacked(name, dims, count) for name, dims in zip(names, mapped, strict=True))
+        return f"torch.vmap(lambda {', '.join(names)}: {call}, in_dims=({', '.join(map(str, mapped))},))({batches})"
 
     return repro.instead(subject, case, written)
 

@@ -246,5 +246,5 @@ def test_what_loading_the_library_changed_is_a_fault_of_its_own(subject: Subject
     (found,) = failures(subject, check_process_state)
     assert (found.case, found.got) == ("loading the library", "the default dtype: torch.float64 afterwards")
     assert found.expected == "the default dtype: torch.float32, as before"
-    assert found.repro == f"import opwright\nopwright.open({str(subject.library.root)!r})"
+    assert found.repro == f"import opwright, torch\nopwright.open({str(subject.library.root)!r})"
     assert torch.get_default_dtype() is torch.float32

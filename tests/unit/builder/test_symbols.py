@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from opwright.loader.symbols import _namespace
+from opwright.builder.symbols import _namespace
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,140 @@
+"""Reads the operator namespaces that an object file or a shared object defines, without opening it."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, BinaryIO
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from opwright.errors import LoadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# The symbols of the registration macros: opwright's, and PyTorch's two, whose static object has a mangled name with its
+# length first, after its C++ namespaces. (Their static function is often inlined.)
+_OURS = re.compile(r"^opwright_defines_(\w+)$")
+# The libraries of Python and of PyTorch for Python, and the functions of Python.
+_PYTHONS = re.compile(r"^libpython|^libtorch_python")
+_PYTHON_CALL = re.compile(r"^_?Py[A-Z_]")
+_TORCHS = re.compile(r"^_Z(?:N\w*?)?L(\d+)((?:STABLE_)?TORCH_LIBRARY_static_init_)")
+
+
+def defined_namespaces(path: Path) -> Counter[str]:
+    """The namespaces that `path` defines, with `TORCH_LIBRARY` or an equivalent, and how often it defines each.
+
+    Raises:
+        LoadError: the file cannot be read, or is not an ELF file.
+    """
+    found: Counter[str] = Counter()
+    with _readable(path) as file:
+        for names in _symbol_tables(ELFFile(file)):
+            # A symbol may be in several tables, and a static one in one table several times.
+            found |= Counter(namespace for name in names if (namespace := _namespace(name)))
+    return found
+
+
+def has_definitions(path: Path, namespace: str) -> bool:
+    """Whether opwright defines the operators of `namespace` in the file.
+
+    Raises:
+        LoadError: the file cannot be read.
+    """
+    return mentions(path, f"opwright_defines_{namespace}\0")
+
+
+def has_torch_library(path: Path, namespace: str) -> bool:
+    """Whether the file contains a `TORCH_LIBRARY` for `namespace`, or one of PyTorch's stable ABI.
+
+    Raises:
+        LoadError: the file cannot be read, or is not an ELF file.
+    """
+    # The names of symbols are text in the file: most files have none of these, and parsing a large one takes long.
+    if not mentions(path, f"TORCH_LIBRARY_static_init_{namespace}"):
+        return False
+    with _readable(path) as file:
+        tables = _symbol_tables(ELFFile(file))
+        return any(_in_torch_library(name) == namespace for names in tables for name in names)
+
+
+def may_define_operators(path: Path, namespace: str) -> bool:
+    """Whether the file contains a `TORCH_LIBRARY_FRAGMENT` for `namespace`, or `torch::RegisterOperators`.
+
+    Raises:
+        LoadError: the file cannot be read.
+    """
+    return mentions(path, f"TORCH_LIBRARY_FRAGMENT_static_init_{namespace}_") or mentions(
+        path, "c1017RegisterOperators"
+    )
+
+
+def mentions(path: Path, text: str) -> bool:
+    """Whether the file contains `text`.
+
+    Raises:
+        LoadError: the file cannot be read.
+    """
+    with _readable(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(text.encode()) >= 0
+
+
+def needs_python(path: Path) -> bool:
+    """Whether a shared object calls Python, so that only a process with Python can open it.
+
+    Raises:
+        LoadError: the file cannot be read, or is not an ELF file.
+    """
+    with _readable(path) as file:
+        elf = ELFFile(file)
+        dynamic = elf.get_section_by_name(".dynamic")
+        tags = dynamic.iter_tags() if isinstance(dynamic, DynamicSection) else ()
+        needed = [str(getattr(tag, "needed", "")) for tag in tags]
+        symbols = elf.get_section_by_name(".dynsym")
+        undefined = (
+            symbol.name
+            for symbol in (symbols.iter_symbols() if isinstance(symbols, SymbolTableSection) else ())
+            if symbol["st_shndx"] == "SHN_UNDEF" and symbol["st_info"]["bind"] == "STB_GLOBAL"
+        )
+        return any(_PYTHONS.match(name) for name in needed) or any(_PYTHON_CALL.match(name) for name in undefined)
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[BinaryIO]:
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror}"
+        raise LoadError(msg) from error
+    except (ELFError, ValueError, AssertionError) as error:
+        msg = f"{path} is not a shared object: expected an ELF file, as `opwright build` makes one ({error})"
+        raise LoadError(msg) from error
+
+
+def _symbol_tables(elf: ELFFile) -> Iterator[list[str]]:
+    """The names of the symbols in each table."""
+    for section in elf.iter_sections():
+        if isinstance(section, SymbolTableSection):
+            yield [symbol.name for symbol in section.iter_symbols()]
+
+
+def _namespace(symbol: str) -> str | None:
+    if ours := _OURS.match(symbol):
+        return ours[1]
+    return _in_torch_library(symbol)
+
+
+def _in_torch_library(symbol: str) -> str | None:
+    if torchs := _TORCHS.match(symbol):
+        # _ZL32TORCH_LIBRARY_static_init_my_ops: the 32 characters after the number are the name.
+        name = symbol[torchs.start(2) : torchs.start(2) + int(torchs[1])]
+        return name.removeprefix(torchs[2])
+    return None

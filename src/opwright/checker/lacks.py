@@ -1,0 +1,57 @@
+"""What an operator that somebody else registers lacks for a runtime: a gradient, or a fake kernel."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import UnsupportedOperatorException
+from torch.utils import _pytree as pytree
+
+from opwright.checker.behavior.unbacked import fake_mode
+from opwright.checker.runtime_table import runtime_row
+from opwright.loader.kernels import has_fake_kernel
+
+if TYPE_CHECKING:
+    from opwright.checker.subject import Subject
+
+# What PyTorch raises where native code reads the memory of a tensor that has none.
+_READS_MEMORY = re.compile(r"data pointer|data_ptr|doesn't have storage|no storage|Tensor that does not have storage")
+
+
+def lack(subject: Subject, runtime: str) -> str:
+    """What the operator lacks to run in `runtime`, and how to add it; empty if it lacks nothing.
+
+    Opwright registers both for its own operators, so that only those that somebody else registers can lack them.
+    """
+    if not subject.is_external:
+        return ""
+    if runtime == "autograd" and not subject.has_gradient_kernel:
+        return (
+            "no gradient: nothing is registered for autograd. Register it with torch.library.register_autograd, or "
+            "declare in op.py that there is none: differentiable=()"
+        )
+    if runtime_row(runtime).needs_fake and not runs_on_fake_tensors(subject):
+        return "no fake kernel, which gives shapes without numbers: register it with torch.library.register_fake"
+    return ""
+
+
+def runs_on_fake_tensors(subject: Subject) -> bool:
+    """Whether the first sample gives a result, or an error that does not come from a missing fake kernel."""
+    if not subject.is_external:
+        return True
+    if not has_fake_kernel(subject.op):
+        return False
+    mode = fake_mode()
+    arguments = pytree.tree_map_only(Tensor, mode.from_tensor, subject.samples[0].fresh())
+    try:
+        with mode, torch.no_grad():
+            subject.call(arguments)
+    except UnsupportedOperatorException:
+        return False
+    except Exception as error:
+        # A kernel for every device, which computes and is no composition of others.
+        return _READS_MEMORY.search(str(error)) is None
+    return True
