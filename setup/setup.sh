@@ -137,7 +137,8 @@ install_python_packages() {
         "$python" -m venv --clear "$venv" || die "no virtual environment could be made; the message is above."
     fi
     rm -f "$stamp"
-    sed "s/^torch==.*/torch==$version/" constraints.txt >"$venv/constraints.txt"
+    # Another PyTorch may bring a Triton of its own.
+    sed "s/^torch==.*/torch==$version/${torch:+;/^triton==/d}" constraints.txt >"$venv/constraints.txt"
     say "Python packages, through pip: PyTorch $version and the rest; the first time takes minutes"
     # An isolated build would fetch whichever hatchling is newest: build with the pinned one instead.
     pip_install hatchling editables

@@ -93,6 +93,7 @@ def _check_nothing_to_register(op: Op) -> None:
         "a backward": op.own_gradient,
         "a training form": op.training_form,
         "a fake kernel": op.hand_written_fake,
+        "a kernel": op.python_kernels or None,
         "a rule for vmap": op.hand_written_vmap,
     }
     described = [what for what, given in added.items() if given is not None]

@@ -9,7 +9,7 @@ import torch
 from opwright.errors import LoadError
 from opwright.loader import bridge
 from opwright.loader.gradient import COMPOSITES, register_composite, register_gradient
-from opwright.loader.kernels import registered_schema
+from opwright.loader.kernels import has_native_kernel, registered_schema
 from opwright.loader.mutation import register_mutation
 from opwright.loader.shared_object import check_free
 from opwright.spec import derive
@@ -69,6 +69,9 @@ def _fragment(namespace: str) -> torch.library.Library:
 
 def _register(op: Op, kept: torch.library.Library, *, has_native_gradient: bool) -> None:
     name = op.qualified_name
+    for device, function in op.python_kernels.items():
+        _require_no_native_kernel(op, device)
+        kept.impl(op.name, derive.python_kernel(op, function), device.upper())
     if not torch._C._dispatch_has_kernel_for_dispatch_key(name, _ANY_DEVICE):
         kept.impl(op.name, derive.kernel(op), _ANY_DEVICE)
     torch.library.register_fake(name, derive.fake(op), lib=kept)
@@ -83,6 +86,17 @@ def _register(op: Op, kept: torch.library.Library, *, has_native_gradient: bool)
         register_composite(op, _fragment(COMPOSITES))
     else:
         register_gradient(op, kept)
+
+
+def _require_no_native_kernel(op: Op, device: str) -> None:
+    """Check that a kernel in Python replaces none in the sources.
+
+    Raises:
+        LoadError: there is a native kernel for the device.
+    """
+    if has_native_kernel(op.qualified_name, device):
+        msg = f"{op.qualified_name} has a kernel for {device} in its sources and one in op.py: keep one of the two"
+        raise LoadError(msg)
 
 
 def _compare(op: Op) -> None:

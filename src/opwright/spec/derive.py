@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 
 def kernel(op: Op) -> Callable[..., Any]:
     """The reference as a kernel for devices without one: it records no gradient, and returns tensors in new memory."""
-    run_reference = _laid_out(op, composite(op))
+    return python_kernel(op, composite(op))
+
+
+def python_kernel(op: Op, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function as a kernel: it records no gradient."""
+    run = _laid_out(op, function)
 
     def run_below_autograd(*args: Any, **kwargs: Any) -> Any:
         # A kernel runs below autograd, which has already recorded the call.
         with torch._C._AutoDispatchBelowAutograd():
-            return run_reference(*args, **kwargs)
+            return run(*args, **kwargs)
 
     return run_below_autograd
 

@@ -11,7 +11,7 @@ from opwright.errors import SpecError
 from opwright.spec.differentiable import merged, ordered
 from opwright.spec.domain import Domain, make_domain
 from opwright.spec.samples import Make, Sample, SampleFunction, draw_samples
-from opwright.spec.schema import Parameter, parameters_of, results_of, schema_of
+from opwright.spec.schema import Parameter, parameters_of, require_same_parameters, results_of, schema_of
 from opwright.spec.timed import TimedOp
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import torch
+
+# The devices for which a kernel can be written in Python.
+KERNEL_DEVICES = ("cpu", "cuda")
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -106,6 +109,7 @@ class Op(TimedOp):
         self._fake: Callable[..., Any] | None = None
         self._oracle: Callable[..., Any] | None = None
         self._vmap: Callable[..., Any] | None = None
+        self._kernels: dict[str, Callable[..., Any]] = {}
         self.gradients_of: tuple[str, ...] = ()
         functools.update_wrapper(self, reference)
 
@@ -263,6 +267,41 @@ class Op(TimedOp):
         self._fake = function
         return function
 
+    def kernel(self, *, device: str) -> Callable[[F], F]:
+        """Implement the operator on a device in Python: with Triton, with numba, or with other PyTorch operators.
+
+        Decorates a function that takes the operator's parameters and returns new tensors. It exists only in processes
+        with Python.
+
+        Args:
+            device: `cpu` or `cuda`.
+
+        Raises:
+            SpecError: the device is unknown or has a kernel already, or the function takes other parameters.
+
+        Example:
+            @scale.kernel(device="cuda")
+            def _(x, factor):
+                result = torch.empty_like(x)
+                scale_triton[(triton.cdiv(x.numel(), 1024),)](x, result, factor, x.numel(), BLOCK=1024)
+                return result
+        """
+        if device not in KERNEL_DEVICES:
+            msg = (
+                f"device={device!r} of a kernel of {self.qualified_name} is unknown: use {' or '.join(KERNEL_DEVICES)}"
+            )
+            raise SpecError(msg)
+        if device in self._kernels:
+            msg = f"{self.qualified_name} already has a Python kernel for {device}: keep one of the two"
+            raise SpecError(msg)
+
+        def keep(function: F) -> F:
+            require_same_parameters(f"the {device} kernel of {self.qualified_name}", function, self.reference)
+            self._kernels[device] = function
+            return function
+
+        return keep
+
     def oracle(self, function: F) -> F:
         """Replace the oracle, which by default is the reference with float64 inputs."""
         self._oracle = function
@@ -393,6 +432,11 @@ class Op(TimedOp):
     def hand_written_fake(self) -> Callable[..., Any] | None:
         """The function that `fake` decorated."""
         return self._fake
+
+    @property
+    def python_kernels(self) -> Mapping[str, Callable[..., Any]]:
+        """The functions that `kernel` decorated, by device."""
+        return self._kernels
 
     @property
     def hand_written_oracle(self) -> Callable[..., Any] | None:

@@ -154,7 +154,7 @@ def test_a_failed_build_leaves_nothing_and_frees_the_lock(cache: Cache) -> None:
 
 def test_a_cache_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(CacheError, match=r"the cache at .*file/1 cannot be written: .*set OPWRIGHT_CACHE to a folder"):
+    with pytest.raises(CacheError, match=r"the cache at .*file/2 cannot be written: .*set OPWRIGHT_CACHE to a folder"):
         Cache(tmp_path / "file").keep_source("int a;", "main.cpp")
 
 

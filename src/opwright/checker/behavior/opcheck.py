@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from opwright.checker.behavior.lacks import runs_on_fake_tensors
 from opwright.checker.kinds import Kind
-from opwright.checker.lacks import runs_on_fake_tensors
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
 from opwright.spec.difference import first_line

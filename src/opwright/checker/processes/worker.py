@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from opwright.checker.behavior import process_state
+from opwright.checker.behavior.lacks import lack
 from opwright.checker.job import Job
 from opwright.checker.kinds import Kind
-from opwright.checker.lacks import lack
 from opwright.checker.processes.channel import connect
 from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.remote_judge import Line, RemoteJudge

@@ -18,7 +18,7 @@ Outcome = Literal["passed", "failed", "nothing ran"]
 MARKS: dict[Status, str] = {
     "passed": "ok",
     "failed": "FAIL",
-    "lacking": "lacks",
+    "lacking": "lack",
     "not applicable": DASH,
     "not run": "skip",
 }
