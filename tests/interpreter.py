@@ -21,7 +21,7 @@ def python() -> tuple[str, ...]:
     Each program has a process of its own, forked from one that has imported PyTorch, which saves seconds. From the
     first call on, `opwright.check` takes its processes from there, too.
     """
-    from opwright.checker.check import PRELOADED
+    from opwright.checker.run_cells import PRELOADED
     from opwright.toolchain.fork_server import fork_server
 
     return (*_open.enter_context(fork_server((*PRELOADED, *_OF_COMPILERS))), __name__)

@@ -35,6 +35,15 @@ def makes_python_module(sources: Iterable[Path]) -> bool:
     return any(_PYTHON_MODULE.search(_text(source)) for source in sources)
 
 
+def authors_files(sources: Iterable[Path], include_dirs: Iterable[Path] = ()) -> list[Path]:
+    """The sources, and the author's own headers that they include, directly or through others."""
+    seen: set[Path] = set()
+    for source in sources:
+        for _ in _included(source, list(include_dirs), seen):
+            pass
+    return sorted(seen)
+
+
 def _included(file: Path, include_dirs: list[Path], seen: set[Path]) -> Iterator[str]:
     if file in seen:
         return

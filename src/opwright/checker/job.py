@@ -19,12 +19,16 @@ class Options:
         quick: fewer variations, and only the runtimes that compile nothing.
         large: also tensors of more than 2**31 bytes, if memory allows.
         alone: PyTorch's operators use no threads of their own.
+        fail_fast: stop at the first fault.
+        reproduce: complete the lines that reproduce a fault, and run them once.
     """
 
     seed: int = 0
     quick: bool = False
     large: bool = False
     alone: bool = False
+    fail_fast: bool = False
+    reproduce: bool = True
 
 
 @dataclass(frozen=True)

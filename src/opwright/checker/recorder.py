@@ -16,6 +16,10 @@ Emit = Callable[[dict[str, Any]], None]
 MARK = "\x1e"
 
 
+class FirstFaultError(BaseException):
+    """Ends a cell at its first fault. What handles the errors of an operator must not handle it."""
+
+
 class Recorder:
     """Collects the outcome of one cell, and announces each step.
 
@@ -26,6 +30,10 @@ class Recorder:
         emit: receives events.
         skip: the steps that ended an earlier process; they are not repeated.
         skip_groups: the groups of which several steps ended a process; their other steps are not tried.
+        fail_fast: raise `FirstFaultError` after the first fault.
+
+    Attributes:
+        fail_fast: whether the cell ends at its first fault.
     """
 
     def __init__(
@@ -36,7 +44,10 @@ class Recorder:
         emit: Emit,
         skip: frozenset[str] = frozenset(),
         skip_groups: frozenset[str] = frozenset(),
+        *,
+        fail_fast: bool = False,
     ) -> None:
+        self.fail_fast = fail_fast
         self._where = {"op": op, "runtime": runtime, "device": device}
         self._emit = emit
         self._skip = skip
@@ -84,10 +95,16 @@ class Recorder:
             self._notes.append(text)
 
     def fail(self, failure: Failure) -> None:
-        """Record a fault; the first of each kind is kept, which comes from the simplest case."""
+        """Record a fault; the first of each kind is kept, which comes from the simplest case.
+
+        Raises:
+            FirstFaultError: the cell ends at its first fault.
+        """
         if failure.kind.value not in self._failures:
             self._failures[failure.kind.value] = failure
             self._emit({"event": "fault", "repro": failure.repro})
+        if self.fail_fast:
+            raise FirstFaultError
 
     @property
     def has_died(self) -> bool:

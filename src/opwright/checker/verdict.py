@@ -80,6 +80,12 @@ class Cell:
         return cls(**{**given, "failures": tuple(Failure.from_json(failure) for failure in given["failures"])})
 
 
+def not_run_cell(namespace: str, cell: tuple[str, str, str]) -> Cell:
+    """The cell (operator, runtime, device) of a check that stopped at an earlier fault."""
+    op, runtime, device = cell
+    return Cell(f"{namespace}::{op}", runtime, device, "not run", reason="the check stops at the first fault")
+
+
 @dataclass(frozen=True)
 class Report:
     """The outcome of a check.

@@ -18,6 +18,7 @@ from opwright.cli.arguments import (
 from opwright.cli.output import stderr, stdout, write_json, write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -51,6 +52,15 @@ def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -
     callback=_sanitizers,
     help=f"Build with sanitizers first: {', '.join(SANITIZERS)}.",
 )
+@click.option(
+    "--mutants",
+    metavar="[N]",
+    type=click.IntRange(min=1),
+    is_flag=False,
+    flag_value=60,
+    help="Change the sources in N small ways (60 by default), one at a time, and show which the check does not notice.",
+)
+@click.option("--fail-fast", is_flag=True, help="Stop at the first fault; runs the quickest runtimes first.")
 @html_option
 @click.option("--verbose", "-v", is_flag=True, help="Print each cell as it finishes.")
 @report_json_option
@@ -64,6 +74,8 @@ def check(
     quick: bool,
     large: bool,
     sanitize: tuple[str, ...],
+    mutants: int | None,
+    fail_fast: bool,
     html: Path | None,
     verbose: bool,
     json: str | None,
@@ -85,8 +97,14 @@ def check(
 
         opwright check ops/mine --sanitize address,undefined
 
+        opwright check ops/mine --mutants 100 --quick
+
         opwright check ops/mine --html report.html --json report.json
     """
+    if mutants is not None:
+        _refuse_with_mutants({"--large": large, "--sanitize": bool(sanitize), "--fail-fast": fail_fast})
+        _check_mutants(path, mutants, ops, runtimes, devices, seed, quick=quick, html=html, verbose=verbose, json=json)
+        return
     from opwright.checker.check import check as check_library
     from opwright.checker.report.progress import CheckProgress
     from opwright.checker.report.terminal import show
@@ -101,6 +119,7 @@ def check(
             quick=quick,
             large=large,
             sanitize=sanitize,
+            fail_fast=fail_fast,
             progress=progress,
         )
     if json != "-":
@@ -116,5 +135,43 @@ def check(
             "error: nothing was checked: no cell ran, for the reasons above. Choose runtimes and devices that apply",
             err=True,
         )
+    if not report.passed:
+        click.get_current_context().exit(1)
+
+
+def _refuse_with_mutants(options: Mapping[str, bool]) -> None:
+    if given := [option for option, is_given in options.items() if is_given]:
+        msg = f"--mutants excludes {' and '.join(given)}: leave one of them out."
+        raise click.UsageError(msg)
+
+
+def _check_mutants(
+    path: Path,
+    count: int,
+    ops: tuple[str, ...],
+    runtimes: tuple[str, ...],
+    devices: tuple[str, ...],
+    seed: int | None,
+    *,
+    quick: bool,
+    html: Path | None,
+    verbose: bool,
+    json: str | None,
+) -> None:
+    from opwright.checker.mutants.report.html import page
+    from opwright.checker.mutants.report.progress import MutantProgress
+    from opwright.checker.mutants.report.terminal import show
+    from opwright.checker.mutants.run import check_mutants
+
+    with MutantProgress(path.resolve().name, stderr(), verbose=verbose) as progress:
+        report = check_mutants(
+            path, count, ops=ops, runtimes=runtimes, devices=devices, seed=seed, quick=quick, progress=progress
+        )
+    if json != "-":
+        show(report, stdout())
+    if html is not None:
+        write_text("--html", str(html), page(report))
+    if json is not None:
+        write_json(json, report.to_json())
     if not report.passed:
         click.get_current_context().exit(1)

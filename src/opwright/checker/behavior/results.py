@@ -55,6 +55,8 @@ def check_results(subject: Subject, recorder: Recorder, cases: Iterable[Case]) -
         if case.family is Family.FAR and recorder.has(Kind.STRIDES):
             continue
         fault = _fault(subject, recorder, case)
+        if fault is not None and recorder.fail_fast:
+            recorder.fail(fault)
         sizes.add(case, fault)
         if fault is not None and not sizes.holds(case, fault):
             recorder.fail(fault if recorder.has(fault.kind) else _smallest(subject, recorder, case, fault))

@@ -15,7 +15,7 @@ from opwright.checker.processes.reproduction import complete
 from opwright.checker.processes.served_process import ending, exceeded_limit_s, kind_of_ending, served_process
 from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.sanitize import report_in
-from opwright.checker.verdict import Cell, Failure
+from opwright.checker.verdict import Cell, Failure, not_run_cell
 from opwright.errors import LoadError
 from opwright.toolchain.fork_server import PLAIN
 
@@ -52,13 +52,13 @@ class _Progress:
         step: the event of the step that runs.
         verdicts: the verdicts on results.
         job: all cells.
-        first_calls: the faults of first calls, which belong to eager mode, by operator and device.
+        first_calls: the faults of first calls, which belong to eager mode, by operator and device; None before them.
     """
 
     verdicts: Verdicts
 
     job: Job
-    first_calls: Faults = field(default_factory=dict)
+    first_calls: Faults | None = None
     cells: list[Cell] = field(default_factory=list)
     crashes: list[Failure] = field(default_factory=list)
     skip: list[str] = field(default_factory=list)
@@ -70,6 +70,17 @@ class _Progress:
     def skip_groups(self) -> list[str]:
         """The groups whose remaining steps are not tried."""
         return [group for group, count in Counter(self.groups).items() if group and count >= _MOST_IN_A_GROUP]
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a fault was found, and the check stops at the first one."""
+        return self.job.options.fail_fast and any(cell.status == "failed" for cell in self.cells)
+
+    def check_first_calls(self) -> Faults:
+        """Make the first calls, unless that was done before, and return their faults."""
+        if self.first_calls is None:
+            self.first_calls = check_first_calls(self.job, self.verdicts, self.job.environment, self.job.python)
+        return self.first_calls
 
     @property
     def exceeds_limits(self) -> bool:
@@ -95,8 +106,10 @@ def run_job(
     """
     verdicts = Verdicts(job)
     job = replace(job, python=list(python), environment=dict(environment))
-    progress = _Progress(verdicts, job, check_first_calls(job, verdicts, environment, python))
-    while len(progress.cells) < len(job.cells):
+    progress = _Progress(verdicts, job)
+    if not job.options.fail_fast:  # otherwise only where the calls of eager mode show no fault, because it takes longer
+        progress.check_first_calls()
+    while len(progress.cells) < len(job.cells) and not progress.is_stopped:
         cells = job.cells[len(progress.cells) :]
         rest = replace(job, cells=cells, skip={"0": progress.skip}, skip_groups={"0": progress.skip_groups})
         run_once = _Process(rest, name, watcher, progress)
@@ -105,10 +118,15 @@ def run_job(
             _take(_failed(job, progress, run_once.forged), watcher, progress)
         elif run_once.last is not None:
             _take(_with_exit(run_once.last, completed), watcher, progress)
+        elif progress.is_stopped:
+            break
         elif len(progress.cells) < len(job.cells):
             failure = _after_death(job, completed, run_once.printed, watcher, progress)
             if failure.kind is Kind.HANG:
                 job = replace(job, step_limit_s=min(job.step_limit_s, _AFTER_A_HANG_S))
+    for op, runtime, device in job.cells[len(progress.cells) :]:
+        progress.cells.append(not_run_cell(job.namespace, (op, runtime, device)))
+        watcher.end(progress.cells[-1])
     return progress.cells
 
 
@@ -187,10 +205,12 @@ def _take(cell: Cell, watcher: Watcher, progress: _Progress) -> None:
         known = {failure.kind for failure in progress.crashes}
         others = tuple(failure for failure in cell.failures if failure.kind not in known)
         cell = replace(cell, status="failed", failures=(*progress.crashes, *others))
-    if cell.runtime == "eager":
-        faults = progress.first_calls.get((cell.op, cell.device), ())
+    options = progress.job.options
+    if cell.runtime == "eager" and not (options.fail_fast and cell.status == "failed"):
+        faults = progress.check_first_calls().get((cell.op, cell.device), ())
         cell = _with(cell, [_attributed(fault, cell) for fault in faults if not _is_explained(fault, cell)])
-    cell = complete(cell, progress.job, progress.verdicts)
+    if options.reproduce:
+        cell = complete(cell, progress.job, progress.verdicts)
     progress.cells.append(cell)
     progress.crashes, progress.skip, progress.groups, progress.hangs, progress.step = [], [], [], 0, {}
     watcher.end(cell)
@@ -249,9 +269,9 @@ def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Wa
     progress.groups.append(progress.step.get("group", ""))
     progress.hangs += failure.kind is Kind.HANG
     reported = failure.kind is Kind.SANITIZER  # each further call would report the same again
-    if reported or progress.exceeds_limits or not step:
+    if reported or progress.exceeds_limits or not step or job.options.fail_fast:
         crashes = len(progress.skip)
-        given_up = f"given up after {crashes} crash{'es' * (crashes > 1)}"
+        given_up = "" if job.options.fail_fast else f"given up after {crashes} crash{'es' * (crashes > 1)}"
         reason = "a sanitizer's first report ends it: fix that, and check again" if reported else given_up
         failures = tuple(progress.crashes)
         _take(Cell(f"{job.namespace}::{op}", runtime, device, "failed", reason, failures=failures), watcher, progress)

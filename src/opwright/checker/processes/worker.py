@@ -6,6 +6,7 @@ JSON file, and receives its events, its questions and the results of calls throu
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import gc
 import importlib
@@ -21,7 +22,7 @@ from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import connect
 from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.remote_judge import Line, RemoteJudge
-from opwright.checker.recorder import Emit, Recorder
+from opwright.checker.recorder import Emit, FirstFaultError, Recorder
 from opwright.checker.subject import Subject
 from opwright.checker.verdict import Failure
 from opwright.errors import BridgeError, OpwrightError, SpecError
@@ -31,6 +32,7 @@ from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
     from opwright.checker.runtimes.runtime import Runtime
+    from opwright.checker.verdict import Status
 
 
 _LONGEST_OUTPUT = 4000  # characters of a compiler's output
@@ -74,7 +76,9 @@ def main() -> None:
             subjects[op, device] = Subject(library.ops[op], built, device, job.options, Path(job.work), judge)
             subjects[op, device].state_before_loading = before
         skip, groups = (frozenset(given.get(str(number), ())) for given in (job.skip, job.skip_groups))
-        run_cell(subjects[op, device], runtime, skip, emit, groups)
+        passed = run_cell(subjects[op, device], runtime, skip, emit, groups)
+        if job.options.fail_fast and not passed:
+            break
     _freeze_modules()
 
 
@@ -90,37 +94,44 @@ def _freeze_modules() -> None:
 
 def run_cell(
     subject: Subject, name: str, skip: frozenset[str], emit: Emit, skip_groups: frozenset[str] = frozenset()
-) -> None:
-    """Run the runtime `name` on `subject`, without the steps to skip, and send its events to `emit`."""
-    recorder = Recorder(subject.op.qualified_name, name, subject.device, emit, skip, skip_groups)
+) -> bool:
+    """Run the runtime `name` on `subject`, without the steps to skip; send its events to `emit`; whether it passed."""
+    recorder = Recorder(
+        *(subject.op.qualified_name, name, subject.device, emit, skip, skip_groups),
+        fail_fast=subject.options.fail_fast,
+    )
     emit({"event": "begin", "op": subject.op.qualified_name, "runtime": name, "device": subject.device})
+    status: Status | None = None
+    reason = ""
+    with contextlib.suppress(FirstFaultError):
+        status, reason = _run(subject, name, recorder)
+    cell = recorder.cell(status, reason)
+    emit({"event": "end", "cell": cell.to_json()})
+    return cell.status != "failed"
+
+
+def _run(subject: Subject, name: str, recorder: Recorder) -> tuple[Status | None, str]:
+    """Run a runtime, or return the status and the reason of a cell that is not run."""
     try:
         runtime = runtime_module(name)
-        reason = runtime.why_not(subject)
-        missing = "" if reason else lack(subject, name)
-        if not (reason or missing):
-            if subject.excluded:
-                recorder.note(subject.excluded)
-            runtime.run(subject, recorder)
-        if reason or missing:
-            cell = recorder.cell("lacking" if missing else "not applicable", reason or missing)
-        else:
-            cell = recorder.cell()
+        if reason := runtime.why_not(subject):
+            return "not applicable", reason
+        if missing := lack(subject, name):
+            return "lacking", missing
+        if subject.excluded:
+            recorder.note(subject.excluded)
+        runtime.run(subject, recorder)
     except SpecError as error:
         recorder.fail(Failure(Kind.REFERENCE, got=str(error), expected="a description that can be checked"))
-        cell = recorder.cell()
     except BridgeError as error:
         recorder.fail(
             Failure(Kind.BRIDGE, got=str(error), expected="a bridge that builds", detail=error.output[-4000:])
         )
-        cell = recorder.cell()
     except OpwrightError as error:
         recorder.fail(Failure(Kind.RUNTIME, got=str(error), expected="a runtime that can be set up"))
-        cell = recorder.cell()
     except Exception as error:
         recorder.fail(Failure(Kind.RUNTIME, got=first_line(error), detail=traceback.format_exc(limit=-6)))
-        cell = recorder.cell()
-    emit({"event": "end", "cell": cell.to_json()})
+    return None, ""
 
 
 if __name__ == "__main__":

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opwright.checker.check import PRELOADED
 from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
 from opwright.checker.processes import run_job as run_job_module
 from opwright.checker.processes.run_job import _attributed, _failure, _is_explained, _Progress, run_job
 from opwright.checker.processes.served_process import ending
 from opwright.checker.processes.verdicts import Verdicts
+from opwright.checker.run_cells import PRELOADED
 from opwright.checker.verdict import Cell, Failure
 from opwright.errors import LoadError
 from opwright.toolchain.fork_server import fork_server

@@ -1,0 +1,1 @@
+"""Mutants of a library: its sources with one small change each, which a check must notice."""

@@ -1,0 +1,1 @@
+"""The report of a check of mutants, on a terminal and as a page."""

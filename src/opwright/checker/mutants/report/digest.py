@@ -1,0 +1,41 @@
+"""What the reports of mutants show, on a terminal and on a page alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opwright.report.format import duration
+
+if TYPE_CHECKING:
+    from opwright.checker.mutants.score import MutationReport
+
+ADVICE = (
+    "Add a sample for which the change matters. If it changes nothing that can be seen, say so in the source: "
+    "// opwright: equivalent: the reason"
+)
+
+
+def tally(report: MutationReport) -> str:
+    """The counts in one sentence."""
+    judged = report.count("killed") + report.count("survived")
+    if report.score is None:
+        parts = ["no mutant was checked"]
+    else:
+        parts = [f"{report.count('killed')} of {judged} mutants killed ({100 * report.score:.1f} %)"]
+    if survived := report.count("survived"):
+        parts.append(f"{survived} survived")
+    words = {
+        "equivalent": "equivalent (same object code)",
+        "marked": "marked as equivalent",
+        "rejected": "rejected by the compiler",
+    }
+    counts = ((report.count("equivalent"), words["equivalent"]), (report.count("marked"), words["marked"]))
+    parts += [f"{count} {text}" for count, text in (*counts, (report.count("rejected"), words["rejected"])) if count]
+    return ", ".join(parts)
+
+
+def verdict(report: MutationReport) -> str:
+    """The verdict in one line, with what reproduces it."""
+    how = "quick check" if report.quick else "full check"
+    facts = [f"{report.namespace}: {tally(report)}", how, duration(report.seconds), f"seed {report.seed}"]
+    return " · ".join(facts)

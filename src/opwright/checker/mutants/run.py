@@ -1,0 +1,272 @@
+"""Checks the mutants of a library in parallel."""
+
+from __future__ import annotations
+
+import os
+import queue
+import random
+import secrets
+import tempfile
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opwright.builder.abi import authors_files
+from opwright.builder.cache import Cache
+from opwright.builder.plan import plan_library
+from opwright.checker.job import Options
+from opwright.checker.matrix import select_cells
+from opwright.checker.mutants.bytecode import is_same_bytecode
+from opwright.checker.mutants.cpp import cpp_mutants
+from opwright.checker.mutants.mirror import Built, Mirror
+from opwright.checker.mutants.python import python_mutants
+from opwright.checker.mutants.score import MutantResult, MutationReport
+from opwright.checker.mutants.watcher import MutantWatcher, NullMutantWatcher
+from opwright.checker.run_cells import python_for, run_cells
+from opwright.checker.target import Target
+from opwright.checker.watcher import NullWatcher
+from opwright.errors import BuildError, LoadError, SpecError
+from opwright.spec import Library, library_at
+from opwright.toolchain.machine import this_machine
+from opwright.toolchain.pytorch import find_pytorch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opwright.builder.plan import Plan
+    from opwright.checker.matrix import CellName
+    from opwright.checker.mutants.mutant import Mutant
+    from opwright.checker.verdict import Cell
+
+_SEEDS = 10**6
+DEFAULT_COUNT = 60
+# A step of a quick check takes a fraction of a second; of a mutant whose loop never ends, this long.
+_STEP_LIMIT_S = 60.0
+_COMPILED_STEP_LIMIT_S = 300.0
+
+
+def check_mutants(
+    library: Library | str | Path,
+    count: int | None = DEFAULT_COUNT,
+    *,
+    ops: Sequence[str] = (),
+    runtimes: Sequence[str] = (),
+    devices: Sequence[str] = (),
+    seed: int | None = None,
+    quick: bool = False,
+    progress: MutantWatcher | None = None,
+) -> MutationReport:
+    """Change the sources of a library in small ways, one at a time, and report which changes a check does not notice.
+
+    The native sources are changed, the author's headers that they include, and kernels in Python.
+
+    Args:
+        library: the folder of an op.py, the file, or what it describes.
+        count: how many mutants to check, besides those that are equivalent or do not compile; None for all.
+        ops: the operators to check; all by default.
+        runtimes: the runtimes to check them in; all eleven by default.
+        devices: the devices, as for `opwright.check`.
+        seed: the seed of the choice of mutants, and of the check's inputs; a new one by default.
+        quick: check with `quick`.
+        progress: receives the progress.
+
+    Raises:
+        SpecError: there is nothing to change, or the check fails without a change.
+        OpwrightError: the library cannot be built.
+    """
+    started = time.perf_counter()
+    described = library if isinstance(library, Library) else library_at(library)
+    cells = select_cells(described, ops, runtimes, devices)
+    seed = secrets.randbelow(_SEEDS) if seed is None else seed
+    watcher = progress or NullMutantWatcher()
+    plan = plan_library(described, Cache()) if described.sources else None
+    mutants = [*_native_mutants(plan), *python_mutants(described)]
+    if not mutants:
+        msg = (
+            f"the library {described.namespace!r} has nothing to change: no native sources, and no kernel in Python "
+            "(@op.kernel) in its op.py"
+        )
+        raise SpecError(msg)
+    with python_for(cells) as python, tempfile.TemporaryDirectory(prefix="opwright-mutants-") as work:
+        trials = _Trials(described, plan, cells, Options(seed=seed, quick=quick), Path(work), python)
+        watcher.start(described.namespace, count)
+        trials.check_original()
+        results = _judged(trials, mutants, count, seed, watcher)
+    results.sort(key=lambda result: (str(result.mutant.file), result.mutant.edit.start, result.mutant.edit.replacement))
+    return MutationReport(
+        namespace=described.namespace,
+        path=str(described.root),
+        pytorch=find_pytorch().version,
+        machine=str(this_machine()),
+        seed=seed,
+        quick=quick,
+        possible=len(mutants),
+        results=tuple(results),
+        seconds=round(time.perf_counter() - started, 3),
+    )
+
+
+def _native_mutants(plan: Plan | None) -> list[Mutant]:
+    if plan is None:
+        return []
+    generated = plan.definitions.source if plan.definitions else None
+    sources = [source for source in plan.sources if source != generated]
+    files = authors_files(sources, plan.include_dirs)
+    return [mutant for file in files for mutant in cpp_mutants(file)]
+
+
+def _judged(
+    trials: _Trials, mutants: Sequence[Mutant], count: int | None, seed: int, watcher: MutantWatcher
+) -> list[MutantResult]:
+    """The results of the first `count` mutants in a random order that are neither equivalent nor rejected."""
+    order = random.Random(seed).sample(mutants, len(mutants))  # noqa: S311  a reproducible choice, no secret
+    results: list[MutantResult] = []
+    left = iter(order)
+    running: list[Future[MutantResult]] = []
+    wanted = len(mutants) if count is None else count
+    with ThreadPoolExecutor(max_workers=trials.parallel) as pool:
+        for _ in range(trials.parallel):
+            running += _submitted(pool, trials, left, watcher)
+        judged = 0
+        while running and judged < wanted:
+            # In the order of the choice, so that the same seed chooses the same mutants.
+            result = running.pop(0).result()
+            results.append(result)
+            watcher.end(result)
+            judged += result.fate in {"killed", "survived"}
+            running += _submitted(pool, trials, left, watcher)
+        for future in running:
+            future.cancel()
+        wait(running)
+    return results
+
+
+def _submitted(
+    pool: ThreadPoolExecutor, trials: _Trials, left: Iterator[Mutant], watcher: MutantWatcher
+) -> list[Future[MutantResult]]:
+    return [pool.submit(trials.result, mutant, watcher) for mutant in [next(left, None)] if mutant is not None]
+
+
+class _Trials:
+    """Checks the library, and mutants of it, each in a mirror that is free."""
+
+    def __init__(
+        self,
+        library: Library,
+        plan: Plan | None,
+        cells: list[CellName],
+        options: Options,
+        work: Path,
+        python: Sequence[str],
+    ) -> None:
+        self.parallel = max(1, min(4, os.cpu_count() or 1))
+        self._library = library
+        self._cells = cells
+        self._options = replace(options, fail_fast=True, reproduce=False)
+        self._work = work
+        self._python = python
+        self._mirrors: queue.SimpleQueue[Mirror] = queue.SimpleQueue()
+        with ThreadPoolExecutor(max_workers=self.parallel) as pool:
+            folders = [work / f"mirror_{number}" for number in range(self.parallel)]
+            for mirror in pool.map(lambda folder: Mirror(library, plan, folder), folders):
+                self._mirrors.put(mirror)
+        self._statuses: dict[bool, dict[CellName, str]] = {}
+        self._seen: dict[Path | None, str] = {}
+
+    def check_original(self) -> None:
+        """Check the library without a change.
+
+        Raises:
+            SpecError: the check fails.
+        """
+        mirror = self._mirrors.get()
+        for quick in self._rounds:
+            original = Built(self._library.root / "op.py", mirror.original, is_changed=False)
+            cells = self._run(original, quick=quick)
+            failed = [cell for cell in cells if cell.status == "failed"]
+            if failed:
+                msg = (
+                    f"{failed[0].op} fails in {failed[0].runtime} without a change ({_kinds(failed[0])}): a check that "
+                    f"fails notices nothing. Fix what `opwright check {self._library.root}` reports first"
+                )
+                raise SpecError(msg)
+            self._statuses[quick] = _statuses(cells)
+        self._mirrors.put(mirror)
+
+    def result(self, mutant: Mutant, watcher: MutantWatcher) -> MutantResult:
+        """Build and check one mutant."""
+        started = time.perf_counter()
+        if mutant.marked:
+            return MutantResult(mutant, "marked", mutant.marked)
+        watcher.begin(mutant)
+        mirror = self._mirrors.get()
+        try:
+            result = self._tried(mirror, mutant)
+        finally:
+            self._mirrors.put(mirror)
+        return replace(result, seconds=round(time.perf_counter() - started, 3))
+
+    def _tried(self, mirror: Mirror, mutant: Mutant) -> MutantResult:
+        if mutant.file.suffix == ".py" and is_same_bytecode(mutant.content, mutant.text):
+            return MutantResult(mutant, "equivalent")
+        try:
+            built = mirror.build(mutant)
+        except BuildError as error:
+            return MutantResult(mutant, "rejected", str(error).splitlines()[0])
+        except SyntaxError as error:
+            return MutantResult(mutant, "rejected", str(error))
+        if not built.is_changed:
+            return MutantResult(mutant, "equivalent")
+        noticed = self._noticed(built)
+        return MutantResult(mutant, "killed" if noticed else "survived", noticed)
+
+    def _noticed(self, built: Built) -> str:
+        """How the check notices the change; empty if it does not."""
+        if built.shared_object in self._seen:
+            return self._seen[built.shared_object]
+        noticed = ""
+        for quick in self._rounds:
+            try:
+                cells = self._run(built, quick=quick)
+            except LoadError as error:
+                noticed = f"load: {str(error).splitlines()[0]}"
+                break
+            noticed = _difference(self._statuses[quick], cells)
+            if noticed:
+                break
+        if built.op_file.name == "op.py":
+            self._seen[built.shared_object] = noticed
+        return noticed
+
+    @property
+    def _rounds(self) -> list[bool]:
+        """A quick check, and the full one for what that does not notice."""
+        return [True] if self._options.quick else [True, False]
+
+    def _run(self, built: Built, *, quick: bool) -> list[Cell]:
+        work = Path(tempfile.mkdtemp(dir=self._work))
+        limit_s = _STEP_LIMIT_S if quick else _COMPILED_STEP_LIMIT_S
+        target = Target(self._library.namespace, built.op_file, built.shared_object, step_limit_s=limit_s)
+        options = replace(self._options, quick=quick)
+        return run_cells(target, self._cells, options, work, NullWatcher(), self._python)
+
+
+def _statuses(cells: Sequence[Cell]) -> dict[CellName, str]:
+    return {(cell.op, cell.runtime, cell.device): cell.status for cell in cells}
+
+
+def _difference(before: dict[CellName, str], cells: Sequence[Cell]) -> str:
+    """The first failed cell, or else the first one that ran before and does not run now; empty if there is none."""
+    for cell in cells:
+        if cell.status == "failed":
+            return f"{cell.op.rpartition(':')[2]} in {cell.runtime}: {_kinds(cell)}"
+    for cell in cells:
+        if before[cell.op, cell.runtime, cell.device] == "passed" and cell.status != "passed":
+            return f"{cell.op.rpartition(':')[2]} in {cell.runtime}: {cell.status}, {cell.reason}"
+    return ""
+
+
+def _kinds(cell: Cell) -> str:
+    return ", ".join(f"{failure.kind.value} ({failure.case})" for failure in cell.failures)

@@ -1,0 +1,130 @@
+"""Runs the cells of a check in parallel processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from opwright.checker import sanitize as sanitizers
+from opwright.checker.job import Job, Options
+from opwright.checker.processes.lane import run_lane
+from opwright.checker.runtime_table import LANES, RUNTIME_NAMES, runtime_row
+from opwright.checker.verdict import Cell, Failure, not_run_cell
+from opwright.toolchain.fork_server import PLAIN, fork_server
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from opwright.checker.matrix import CellName
+    from opwright.checker.target import Target
+    from opwright.checker.watcher import Watcher
+
+# The modules that the processes of the cells import. Not Inductor: it starts threads, which do not survive a fork.
+PRELOADED = (
+    *(
+        "opwright.checker.processes.judge_process",
+        "opwright.checker.processes.first_calls_worker",
+        "torch.testing._internal.optests",
+        "torch._dynamo",
+    ),
+    *(f"opwright.checker.runtimes.{name.replace('-', '_')}" for name in RUNTIME_NAMES),
+)
+
+
+def python_for(
+    cells: Sequence[CellName], sanitize: tuple[str, ...] = ()
+) -> contextlib.AbstractContextManager[tuple[str, ...]]:
+    """The command that starts the processes of the cells: PyTorch is imported once for all, during the build."""
+    if sanitize or any(device != "cpu" for _, _, device in cells):
+        return contextlib.nullcontext(PLAIN)  # neither a sanitizer nor CUDA survives a fork
+    return fork_server(PRELOADED)
+
+
+def run_cells(
+    target: Target, cells: Sequence[CellName], options: Options, work: Path, watcher: Watcher, python: Sequence[str]
+) -> list[Cell]:
+    """Run the cells, and return them in the given order.
+
+    Lanes run in parallel. If the check stops at the first fault, they run one after the other, the quickest one first.
+
+    Args:
+        target: the library.
+        cells: the cells to run.
+        options: what the user requested.
+        work: an empty folder for files.
+        watcher: receives the progress.
+        python: the first words of a command line that runs a module.
+
+    Raises:
+        LoadError: the library could not be opened.
+    """
+    watcher.start(cells)
+    done: list[Cell] = []
+    lanes: dict[tuple[str, str, str], list[list[str]]] = {}
+    for op, runtime, device in cells:
+        reason = _not_run(runtime, options, target.sanitize)
+        if reason:
+            done.append(Cell(f"{target.namespace}::{op}", runtime, device, "not run", reason=reason))
+            continue
+        lanes.setdefault((op, device, runtime_row(runtime).lane), []).append([op, runtime, device])
+    for cell in done:
+        watcher.end(cell)
+    environment = sanitizers.environment(target.sanitize) if target.sanitize else {}
+    jobs = [_job(target, lane, listed, options, work) for lane, listed in lanes.items()]
+    # The slowest first, because it determines when the check finishes.
+    jobs.sort(key=lambda job: LANES.index(runtime_row(job.cells[0][1]).lane), reverse=options.fail_fast)
+    if options.fail_fast:
+        for job in jobs:
+            if any(cell.status == "failed" for cell in done):
+                done += [not_run_cell(target.namespace, (op, runtime, device)) for op, runtime, device in job.cells]
+            else:
+                done += run_lane(job, environment, watcher, python)
+    else:
+        with ThreadPoolExecutor(max_workers=max(1, min(4, os.cpu_count() or 1))) as pool:
+            for future in [pool.submit(run_lane, job, environment, watcher, python) for job in jobs]:
+                done += future.result()
+    order = {(f"{target.namespace}::{op}", runtime, device): at for at, (op, runtime, device) in enumerate(cells)}
+    return [
+        _without(str(work), cell) for cell in sorted(done, key=lambda cell: order[cell.op, cell.runtime, cell.device])
+    ]
+
+
+def _job(target: Target, lane: tuple[str, str, str], cells: list[list[str]], options: Options, work: Path) -> Job:
+    folder = work / "-".join(lane).replace(" ", "_")
+    folder.mkdir()
+    limit_s = max(runtime_row(runtime).step_limit_s for _, runtime, _ in cells)
+    return Job(
+        namespace=target.namespace,
+        path=str(target.path),
+        shared_object=None if target.shared_object is None else str(target.shared_object),
+        cells=cells,
+        options=options,
+        work=str(folder),
+        step_limit_s=limit_s if target.step_limit_s is None else target.step_limit_s,
+    )
+
+
+def _without(work: str, cell: Cell) -> Cell:
+    """`cell`, without the name of the temporary folder, which differs each time and is removed after the check."""
+
+    def cut(text: str) -> str:
+        return text.replace(f"{work}/", "")
+
+    def cleaned(failure: Failure) -> Failure:
+        texts = (failure.repro, failure.got, failure.expected, failure.detail)
+        return Failure(failure.kind, failure.case, *map(cut, texts))
+
+    return replace(cell, failures=tuple(map(cleaned, cell.failures)))
+
+
+def _not_run(runtime: str, options: Options, sanitize: tuple[str, ...]) -> str:
+    row = runtime_row(runtime)
+    if sanitize and not row.sanitizable:
+        return "it starts processes that the sanitizer does not see"
+    if options.quick and not row.quick:
+        return "--quick runs what compiles nothing"
+    return ""

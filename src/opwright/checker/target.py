@@ -1,0 +1,60 @@
+"""What a check runs: a library, and its shared object, which is built for the check."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opwright.builder.cache import Cache
+from opwright.builder.compile import build_plan
+from opwright.builder.plan import plan_library
+from opwright.checker import sanitize as sanitizers
+from opwright.errors import BridgeError
+from opwright.loader.bridge import build_bridge
+from opwright.report.progress import Progress
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opwright.spec import Library
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a check runs.
+
+    Attributes:
+        namespace: the library's namespace.
+        path: its op.py.
+        shared_object: its shared object; None if it has no native source.
+        sanitize: the sanitizers that it was built with.
+        step_limit_s: a step that takes longer is a hang; by default that of the runtime.
+    """
+
+    namespace: str
+    path: Path
+    shared_object: Path | None
+    sanitize: tuple[str, ...] = ()
+    step_limit_s: float | None = None
+
+
+def build_checked(library: Library, sanitize: tuple[str, ...] = ()) -> Path | None:
+    """Build the library, instrumented if requested; None if it has no native source.
+
+    Raises:
+        OpwrightError: as for `opwright.build`.
+    """
+    library.schemas()  # first, to report an annotation that makes no schema before anything is built
+    if not library.sources:
+        return None
+    cache = Cache()
+    plan = plan_library(library, cache)
+    if sanitize:
+        plan = sanitizers.instrumented(plan, sanitize)
+    if any(op.gradient is not None for op in library.ops.values()):
+        # Here, and not in processes that run under a sanitizer, because the compiler would run under it too. If it
+        # cannot be built, those processes report it.
+        with contextlib.suppress(BridgeError):
+            build_bridge()
+    return build_plan(plan, cache=cache, progress=Progress(library.namespace)).path
