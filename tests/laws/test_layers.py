@@ -41,6 +41,7 @@ FACE = "__init__"  # opwright/__init__.py, which offers names of every room and 
 MAY_IMPORT["_lazy"] = set()
 MAY_IMPORT[FACE] = set(MAY_IMPORT)
 MAY_IMPORT["cpp_extension"] = _TO_PROGRAMS | {"_lazy"}  # the other public module
+MAY_IMPORT["pytest_plugin"] = _TO_JUDGES | {"checker"}
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 
 STARTS_PROCESSES = {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.checker import sanitize as sanitizers
-from opwright.checker.job import Options
+from opwright.checker.job import Options, new_seed
 from opwright.checker.kinds import Kind
 from opwright.checker.matrix import select_cells
 from opwright.checker.run_cells import python_for, run_cells
@@ -24,7 +23,7 @@ from opwright.toolchain.pytorch import find_pytorch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SEEDS = 10**6  # short enough to type again
+    from opwright.checker.matrix import CellName
 
 
 def check(
@@ -67,20 +66,36 @@ def check(
         report = opwright.check("ops/mine", quick=True)
         assert report.passed, report.kinds
     """
-    started = time.perf_counter()
     described = library if isinstance(library, Library) else library_at(library)
     cells = select_cells(described, ops, runtimes, devices)
-    seed = secrets.randbelow(_SEEDS) if seed is None else seed
     watched = sanitizers.checked(tuple(sanitize))
     if watched and not described.sources:
         msg = f"the library {described.namespace!r} has no native source: there is nothing that a sanitizer could watch"
         raise SpecError(msg)
+    options = Options(
+        seed=new_seed() if seed is None else seed,
+        quick=quick,
+        large=large,
+        alone="thread" in watched,
+        fail_fast=fail_fast,
+    )
+    return check_cells(described, cells, options, watched, progress)
+
+
+def check_cells(
+    library: Library,
+    cells: Sequence[CellName],
+    options: Options,
+    sanitize: tuple[str, ...] = (),
+    progress: Watcher | None = None,
+) -> Report:
+    """Build a library, and check the given cells; arguments, result and errors as for `check`."""
+    started = time.perf_counter()
     found: list[Cell] = []
     failures: list[Failure] = []
     try:
-        options = Options(seed=seed, quick=quick, large=large, alone="thread" in watched, fail_fast=fail_fast)
-        with python_for(cells, watched) as python, tempfile.TemporaryDirectory(prefix="opwright-check-") as work:
-            target = Target(described.namespace, described.root / "op.py", build_checked(described, watched), watched)
+        with python_for(cells, sanitize) as python, tempfile.TemporaryDirectory(prefix="opwright-check-") as work:
+            target = Target(library.namespace, library.root / "op.py", build_checked(library, sanitize), sanitize)
             found = run_cells(target, cells, options, Path(work), progress or NullWatcher(), python)
     except BuildError as error:
         kind = Kind.SIGNATURE if isinstance(error, SignatureError) else Kind.BUILD
@@ -88,12 +103,12 @@ def check(
     except LoadError as error:
         failures.append(Failure(Kind.LOAD, got=str(error), expected="a library that loads"))
     return Report(
-        namespace=described.namespace,
-        path=str(described.root),
+        namespace=library.namespace,
+        path=str(library.root),
         pytorch=find_pytorch().version,
         machine=str(this_machine()),
-        seed=seed,
-        sanitize=watched,
+        seed=options.seed,
+        sanitize=sanitize,
         cells=tuple(found),
         failures=tuple(failures),
         seconds=round(time.perf_counter() - started, 3),

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+import secrets
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_SEEDS = 10**6  # short enough to type again
+
+
+def new_seed() -> int:
+    """A seed for a check for which the user gave none."""
+    return secrets.randbelow(_SEEDS)
 
 
 @dataclass(frozen=True)

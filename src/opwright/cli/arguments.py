@@ -35,6 +35,9 @@ seed_option = click.option("--seed", metavar="N", type=int, default=0, show_defa
 html_option = click.option(
     "--html", metavar="FILE", type=PATH, callback=_checked, help="Write the report as an HTML page."
 )
+junit_option = click.option(
+    "--junit", metavar="FILE", type=PATH, callback=_checked, help="Write the report as JUnit XML, for CI services."
+)
 _JSON_HELP = "Write the result as JSON to FILE; - is standard output."
 json_option = click.option("--json", metavar="FILE", help=_JSON_HELP)
 # For verbs that run long and create no folder in which FILE could be.

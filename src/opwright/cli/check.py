@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,14 +11,15 @@ from opwright.checker.sanitize import SANITIZERS
 from opwright.cli.arguments import (
     devices_option,
     html_option,
+    junit_option,
     library_argument,
     ops_option,
     report_json_option,
 )
-from opwright.cli.output import stderr, stdout, write_json, write_text
+from opwright.cli.mutants import check_mutants
+from opwright.cli.output import print_annotations, stderr, stdout, write_json, write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -62,6 +63,8 @@ def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -
 )
 @click.option("--fail-fast", is_flag=True, help="Stop at the first fault; runs the quickest runtimes first.")
 @html_option
+@junit_option
+@click.option("--github", is_flag=True, help="Also print each fault as an annotation for GitHub's workflows.")
 @click.option("--verbose", "-v", is_flag=True, help="Print each cell as it finishes.")
 @report_json_option
 def check(
@@ -77,6 +80,8 @@ def check(
     mutants: int | None,
     fail_fast: bool,
     html: Path | None,
+    junit: Path | None,
+    github: bool,
     verbose: bool,
     json: str | None,
 ) -> None:
@@ -101,9 +106,13 @@ def check(
 
         opwright check ops/mine --html report.html --json report.json
     """
+    selection: dict[str, Any] = {"ops": ops, "runtimes": runtimes, "devices": devices, "seed": seed, "quick": quick}
     if mutants is not None:
-        _refuse_with_mutants({"--large": large, "--sanitize": bool(sanitize), "--fail-fast": fail_fast})
-        _check_mutants(path, mutants, ops, runtimes, devices, seed, quick=quick, html=html, verbose=verbose, json=json)
+        excluded = {"--large": large, "--sanitize": sanitize, "--fail-fast": fail_fast, "--junit": junit is not None}
+        if given := [option for option, is_given in excluded.items() if is_given]:
+            msg = f"--mutants excludes {' and '.join(given)}: leave one of them out."
+            raise click.UsageError(msg)
+        check_mutants(path, mutants, selection, html=html, github=github, verbose=verbose, json=json)
         return
     from opwright.checker.check import check as check_library
     from opwright.checker.report.progress import CheckProgress
@@ -111,16 +120,7 @@ def check(
 
     with CheckProgress(path.resolve().name, stderr(), verbose=verbose) as progress:
         report = check_library(
-            path,
-            ops=ops,
-            runtimes=runtimes,
-            devices=devices,
-            seed=seed,
-            quick=quick,
-            large=large,
-            sanitize=sanitize,
-            fail_fast=fail_fast,
-            progress=progress,
+            path, **selection, large=large, sanitize=sanitize, fail_fast=fail_fast, progress=progress
         )
     if json != "-":
         show(report, stdout())
@@ -128,50 +128,21 @@ def check(
         from opwright.checker.report.html import page
 
         write_text("--html", str(html), page(report))
+    if junit is not None:
+        from opwright.checker.report.junit import junit as junit_of
+
+        write_text("--junit", str(junit), junit_of(report))
     if json is not None:
         write_json(json, report.to_json())
+    if github:
+        from opwright.checker.report.github import fault_annotations
+        from opwright.spec import library_at
+
+        print_annotations(fault_annotations(report, library_at(path)))
     if not report.ran and not report.failures:
         click.echo(
             "error: nothing was checked: no cell ran, for the reasons above. Choose runtimes and devices that apply",
             err=True,
         )
-    if not report.passed:
-        click.get_current_context().exit(1)
-
-
-def _refuse_with_mutants(options: Mapping[str, bool]) -> None:
-    if given := [option for option, is_given in options.items() if is_given]:
-        msg = f"--mutants excludes {' and '.join(given)}: leave one of them out."
-        raise click.UsageError(msg)
-
-
-def _check_mutants(
-    path: Path,
-    count: int,
-    ops: tuple[str, ...],
-    runtimes: tuple[str, ...],
-    devices: tuple[str, ...],
-    seed: int | None,
-    *,
-    quick: bool,
-    html: Path | None,
-    verbose: bool,
-    json: str | None,
-) -> None:
-    from opwright.checker.mutants.report.html import page
-    from opwright.checker.mutants.report.progress import MutantProgress
-    from opwright.checker.mutants.report.terminal import show
-    from opwright.checker.mutants.run import check_mutants
-
-    with MutantProgress(path.resolve().name, stderr(), verbose=verbose) as progress:
-        report = check_mutants(
-            path, count, ops=ops, runtimes=runtimes, devices=devices, seed=seed, quick=quick, progress=progress
-        )
-    if json != "-":
-        show(report, stdout())
-    if html is not None:
-        write_text("--html", str(html), page(report))
-    if json is not None:
-        write_json(json, report.to_json())
     if not report.passed:
         click.get_current_context().exit(1)

@@ -13,6 +13,8 @@ import click
 from opwright.errors import OpwrightError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rich.console import Console
 
 
@@ -52,6 +54,12 @@ def write_text(option: str, target: str, text: str) -> None:
         Path(target).write_text(text)
     except OSError as error:
         raise _unwritable(option, target, error.strerror) from error
+
+
+def print_annotations(lines: Iterable[str]) -> None:
+    """Print annotations on standard error, so that JSON on standard output stays whole: a workflow reads both."""
+    for line in lines:
+        click.echo(line, err=True)
 
 
 def check_target(option: str, target: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import queue
 import random
-import secrets
 import tempfile
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from opwright.builder.abi import authors_files
 from opwright.builder.cache import Cache
 from opwright.builder.plan import plan_library
-from opwright.checker.job import Options
+from opwright.checker.job import Options, new_seed
 from opwright.checker.matrix import select_cells
 from opwright.checker.mutants.bytecode import is_same_bytecode
 from opwright.checker.mutants.cpp import cpp_mutants
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from opwright.checker.mutants.mutant import Mutant
     from opwright.checker.verdict import Cell
 
-_SEEDS = 10**6
 DEFAULT_COUNT = 60
 # A step of a quick check takes a fraction of a second; of a mutant whose loop never ends, this long.
 _STEP_LIMIT_S = 60.0
@@ -79,7 +77,7 @@ def check_mutants(
     started = time.perf_counter()
     described = library if isinstance(library, Library) else library_at(library)
     cells = select_cells(described, ops, runtimes, devices)
-    seed = secrets.randbelow(_SEEDS) if seed is None else seed
+    seed = new_seed() if seed is None else seed
     watcher = progress or NullMutantWatcher()
     plan = plan_library(described, Cache()) if described.sources else None
     mutants = [*_native_mutants(plan), *python_mutants(described)]
