@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from opwright.checker.check import check
     from opwright.loader.jit import load, load_inline
     from opwright.loader.open import Loaded, open
+    from opwright.loader.record import record
     from opwright.spec.find import library_at
     from opwright.spec.library import Library
     from opwright.spec.op import Op
@@ -65,6 +66,7 @@ __all__ = [
     "load_inline",
     "measure",
     "open",
+    "record",
     "ship",
 ]
 
@@ -88,6 +90,7 @@ _HOMES = {
     "load_inline": "opwright.loader.jit",
     "measure": "opwright.bencher.timer",
     "open": "opwright.loader.open",
+    "record": "opwright.loader.record",
     "ship": "opwright.bundle.ship",
 }
 if not TYPE_CHECKING:  # a type checker would take every name for one of these

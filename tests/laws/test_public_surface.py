@@ -41,6 +41,7 @@ PUBLIC = {
     "load_inline",
     "measure",
     "open",
+    "record",
     "ship",
 }
 

@@ -64,7 +64,7 @@ class Subject:
     @functools.cached_property
     def has_gradient_kernel(self) -> bool:
         """Whether a gradient is registered; opwright registers one for its own operators."""
-        return not self.is_external or has_gradient_kernel(self.op, self.device)
+        return not self.is_external or has_gradient_kernel(self.op.qualified_name, self.device)
 
     @functools.cached_property
     def takes_names(self) -> bool:

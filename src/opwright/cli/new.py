@@ -21,8 +21,29 @@ if TYPE_CHECKING:
 @click.option("--cuda", is_flag=True, help="With a CUDA kernel, cuda.cu.")
 @click.option("--opencv", is_flag=True, help="With an operator that calls OpenCV.")
 @click.option("--python-only", is_flag=True, help="Without native sources: no compiler is needed.")
+@click.option(
+    *("--from", "existing"),
+    metavar="NS::OP",
+    multiple=True,
+    help="Describe an operator that exists already; repeat for more, * for all of a namespace.",
+)
+@click.option(
+    *("--import", "imports"),
+    metavar="MODULE",
+    multiple=True,
+    help="With --from: the module that registers the operators; by default the one with the namespace's name.",
+)
 @json_option
-def new(path: Path, *, cuda: bool, opencv: bool, python_only: bool, json: str | None) -> None:
+def new(
+    path: Path,
+    *,
+    cuda: bool,
+    opencv: bool,
+    python_only: bool,
+    existing: tuple[str, ...],
+    imports: tuple[str, ...],
+    json: str | None,
+) -> None:
     """Create an operator library that builds and passes its check.
 
     PATH is the folder to create; its name becomes the namespace of the operators. op.py describes in plain PyTorch
@@ -37,30 +58,51 @@ def new(path: Path, *, cuda: bool, opencv: bool, python_only: bool, json: str | 
         opwright new vision --opencv
 
         opwright new sketch --python-only --json -
+
+        opwright new ops/vision --from torchvision::roi_align --from torchvision::nms
     """
     from opwright.scaffold.create import create
     from opwright.scaffold.flavour import Flavour
 
-    asked = {"--cuda": cuda, "--opencv": opencv, "--python-only": python_only}
+    asked = {"--cuda": cuda, "--opencv": opencv, "--python-only": python_only, "--from": bool(existing)}
     chosen = [option for option, given in asked.items() if given]
     if len(chosen) > 1:
         msg = f"{' and '.join(chosen)} exclude each other: choose one."
         raise click.UsageError(msg)
-    flavour = Flavour(chosen[0].removeprefix("--")) if chosen else Flavour.CPU
-    created = create(path, flavour)
+    if imports and not existing:
+        msg = "--import names the module that registers operators: name those with --from."
+        raise click.UsageError(msg)
+    if existing:
+        created = _described(path, existing, list(imports))
+    else:
+        created = create(path, Flavour(chosen[0].removeprefix("--")) if chosen else Flavour.CPU)
     commands = _next_commands(path, created)
     if json is not None:
         result = {
             "path": str(created.folder),
             "namespace": created.namespace,
-            "operators": [f"{created.namespace}::{flavour.operator}"],
-            "flavour": flavour.value,
+            "operators": [f"{created.namespace}::{name}" for name in created.operators],
+            "flavour": "external" if created.flavour is None else created.flavour.value,
             "files": list(created.files),
             "next": list(commands),
         }
         write_json(json, result)
     if json != "-":
         _show(path, created, commands)
+
+
+def _described(path: Path, existing: tuple[str, ...], imports: list[str]) -> Created:
+    """Create a library that describes registered operators."""
+    from opwright.loader.kernels import has_gradient_kernel
+    from opwright.loader.registered import find_registered
+    from opwright.scaffold.create import create_external
+    from opwright.scaffold.external import Registered
+
+    namespace, modules, schemas = find_registered(existing, imports)
+    operators = [
+        Registered(name, schema, has_gradient_kernel(f"{namespace}::{name}", "cpu")) for name, schema in schemas.items()
+    ]
+    return create_external(path, namespace, modules, operators)
 
 
 def _next_commands(path: Path, created: Created) -> dict[str, str]:
@@ -71,6 +113,13 @@ def _next_commands(path: Path, created: Created) -> dict[str, str]:
         f"opwright check {at}": "check it in all eleven runtimes",
         f"opwright bench {at}": "time it against its reference",
     }
+    if created.flavour is None:
+        record = f"opwright.record('{created.namespace}::*', into='recorded')"
+        return {
+            f"edit {at}/op.py": "write the references and the samples",
+            **check,
+            record: "write samples in a program",
+        }
     if not created.flavour.is_native:
         return {**check, "opwright doctor": "see what this machine has for native code"}
     return {f"opwright build {at}": "build it into one shared object", **check}
@@ -78,9 +127,10 @@ def _next_commands(path: Path, created: Created) -> dict[str, str]:
 
 def _show(path: Path, created: Created, commands: dict[str, str]) -> None:
     files = ", ".join(created.files)
-    operator = f"{created.namespace}::{created.flavour.operator}"
+    operators = ", ".join(f"{created.namespace}::{name}" for name in created.operators)
+    several = "s" * (len(created.operators) > 1)
     width = max(map(len, commands))
-    click.echo(f"{path}: {files}, with the operator {operator}")
+    click.echo(f"{path}: {files}, with the operator{several} {operators}")
     click.echo("Next:")
     for command, purpose in commands.items():
         click.echo(f"  {command:<{width}}  {purpose}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,9 @@ import torch
 
 from opwright.builder.symbols import has_definitions, has_torch_library, mentions
 from opwright.errors import LoadError
-from opwright.loader.kernels import registered_names, registered_schema
+from opwright.loader.kernels import registered_schema
+from opwright.loader.registered import import_operators, registered_instead
 from opwright.loader.shared_object import open_operators
-from opwright.spec.difference import first_line
 from opwright.spec.schema import schema_of_text
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 # TorchScript's name of a type that takes any number.
 _NUMBERS = {"int", "float", "bool", "complex"}
-_MOST_LISTED = 20
 
 
 def is_external(library: OpLibrary, path: Path | None) -> bool:
@@ -43,19 +41,8 @@ def open_external(library: OpLibrary) -> None:
     """
     for path in library.objects:
         open_operators(path)
-    for name in library.imports:
-        _import(name, library)
-
-
-def _import(name: str, library: OpLibrary) -> None:
-    try:
-        importlib.import_module(name)
-    except Exception as error:
-        msg = (
-            f"{library.root / 'op.py'} describes operators that the module {name!r} registers, and it cannot be "
-            f"imported: {first_line(error)}. Install it for this Python and this PyTorch ({torch.__version__})"
-        )
-        raise LoadError(msg) from error
+    for module in library.imports:
+        import_operators(module, str(library.root / "op.py"))
 
 
 def native_objects(library: OpLibrary) -> list[Path]:
@@ -109,11 +96,7 @@ def _check_nothing_to_register(op: Op) -> None:
 def _check_schema(op: Op) -> None:
     registered = registered_schema(op)
     if registered is None:
-        names = registered_names(op.library.namespace)
-        shown = ", ".join(names[:_MOST_LISTED]) + (
-            f" and {len(names) - _MOST_LISTED} more" * (len(names) > _MOST_LISTED)
-        )
-        msg = f"{op.qualified_name} is not registered. Registered in {op.library.namespace!r}: {shown or 'nothing'}"
+        msg = f"{op.qualified_name} is not registered. {registered_instead(op.qualified_name)}"
         raise LoadError(msg)
     if why := _disagreement(registered, schema_of_text(f"{op.library.namespace}::{op.schema}")):
         msg = (

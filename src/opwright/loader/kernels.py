@@ -22,14 +22,19 @@ def overload_of(op: Op) -> Any:
 
 def registered_schema(op: Op) -> Any:
     """PyTorch's schema of an operator; None if it is not registered."""
-    name, _, overload = op.qualified_name.partition(".")
+    return schema_named(op.qualified_name)
+
+
+def schema_named(qualified_name: str) -> Any:
+    """PyTorch's schema of the operator of that name; None if it is not registered."""
+    name, _, overload = qualified_name.partition(".")
     try:
         return torch._C._get_schema(name, overload)
     except RuntimeError:
         return None
 
 
-def registered_names(namespace: str) -> list[str]:
+def names_in(namespace: str) -> list[str]:
     """The names of all operators of `namespace`, without it, sorted."""
     start = f"{namespace}::"
     names = torch._C._dispatch_get_all_op_names()  # noqa: SLF001  it has no public name
@@ -50,10 +55,10 @@ def is_composite(op: Op) -> bool:
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(op.qualified_name, _COMPOSITE))
 
 
-def has_gradient_kernel(op: Op, device: str) -> bool:
+def has_gradient_kernel(qualified_name: str, device: str) -> bool:
     """Whether a gradient is registered: a kernel for autograd, or a composition of operators that have gradients."""
     keys = ("Autograd", f"Autograd{device.upper()}", _COMPOSITE)
-    return any(torch._C._dispatch_has_kernel_for_dispatch_key(op.qualified_name, key) for key in keys)
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(qualified_name, key) for key in keys)
 
 
 def has_native_gradient_kernel(op: Op, device: str) -> bool:

@@ -6,10 +6,17 @@ import keyword
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from opwright.errors import OpwrightError, SpecError
+from opwright.scaffold.external import external_files
 from opwright.scaffold.flavour import Flavour
 from opwright.spec.library import Library
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opwright.scaffold.external import Registered
 
 
 @dataclass(frozen=True)
@@ -19,14 +26,16 @@ class Created:
     Attributes:
         folder: its absolute path.
         namespace: the part before `::` in the names of its operators.
-        flavour: the languages that it is written in.
+        operators: the names of its operators, without the namespace.
         files: the names of its files.
+        flavour: the languages that it is written in; None if it describes operators that somebody else registers.
     """
 
     folder: Path
     namespace: str
-    flavour: Flavour
+    operators: tuple[str, ...]
     files: tuple[str, ...]
+    flavour: Flavour | None
 
 
 def create(path: Path, flavour: Flavour = Flavour.CPU) -> Created:
@@ -43,6 +52,30 @@ def create(path: Path, flavour: Flavour = Flavour.CPU) -> Created:
     folder = path.resolve()
     namespace = _checked_name(folder.name)
     files = flavour.files(namespace)
+    _write(path, folder, files)
+    return Created(folder, namespace, (flavour.operator,), tuple(files), flavour)
+
+
+def create_external(path: Path, namespace: str, imports: list[str], operators: list[Registered]) -> Created:
+    """Create the folder `path` with a library that describes operators which somebody else registers.
+
+    Args:
+        path: as for `create`; its name does not matter.
+        namespace: the namespace of the operators.
+        imports: the modules whose import registers them.
+        operators: the operators.
+
+    Raises:
+        SpecError: `path` is not empty.
+        OpwrightError: the folder cannot be written.
+    """
+    folder = path.resolve()
+    files = external_files(namespace, imports, operators)
+    _write(path, folder, files)
+    return Created(folder, namespace, tuple(operator.name for operator in operators), tuple(files), None)
+
+
+def _write(path: Path, folder: Path, files: Mapping[str, str]) -> None:
     try:
         _check_free(path, folder)
         top = _topmost_new(folder)
@@ -56,7 +89,6 @@ def create(path: Path, flavour: Flavour = Flavour.CPU) -> Created:
     except OSError as error:
         msg = f"{path} cannot be created: {error.strerror}. Name a folder where you have write permission"
         raise OpwrightError(msg) from error
-    return Created(folder, namespace, flavour, tuple(files))
 
 
 def _checked_name(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
@@ -30,20 +31,23 @@ class Flavour(enum.Enum):
 
     def files(self, namespace: str) -> dict[str, str]:
         """The text of each file of a library with this namespace, by the file's name."""
-        environment = jinja2.Environment(
-            autoescape=False,  # noqa: S701  the files are not web pages, and a namespace is an identifier
-            keep_trailing_newline=True,
-            loader=jinja2.FileSystemLoader(_TEMPLATES),
-            lstrip_blocks=True,
-            trim_blocks=True,
-            undefined=jinja2.StrictUndefined,
-        )
-        given = {
-            "namespace": namespace,
-            "cuda": self is Flavour.CUDA,
-            "python_only": not self.is_native,
+        return {
+            name: render(template, namespace=namespace, cuda=self is Flavour.CUDA, python_only=not self.is_native)
+            for name, template in _FILES[self].items()
         }
-        return {name: environment.get_template(template).render(given) for name, template in _FILES[self].items()}
+
+
+def render(template: str, **values: Any) -> str:
+    """The text of a file of a new library, from the template of that name."""
+    environment = jinja2.Environment(
+        autoescape=False,  # noqa: S701  the files are not web pages, and a namespace is an identifier
+        keep_trailing_newline=True,
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template(template).render(values)
 
 
 # By flavour: the files, in the order in which a newcomer reads them, and the template of each.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opwright.errors import SpecError, ToolchainError
@@ -118,6 +120,24 @@ class Make:
             msg = f"scikit-image has no photograph {name!r} on this machine: use astronaut, camera or coffee"
             raise ToolchainError(msg) from error
         return self._torch.from_numpy(pixels.copy()).to(self._device)
+
+    def recorded(self, path: str | Path) -> Iterator[Sample]:
+        """The calls that `opwright.record` wrote to `path`, which is relative to the folder of the op.py.
+
+        Tensors that were float32 get the dtype of the check; the others keep theirs. Sizes stay as they were recorded.
+
+        Raises:
+            SpecError: the file cannot be read, or is not such a file.
+
+        Example:
+            @roi_align.samples
+            def _(make):
+                yield from make.recorded("recorded/roi_align.pt")
+        """
+        from opwright.spec.recorded import recorded_samples
+
+        folder = Path(sys._getframe(1).f_globals.get("__file__") or "").resolve().parent  # noqa: SLF001  as in Library
+        return recorded_samples(folder / path, self._dtype, self._device)
 
     def call(self, *args: Any, **kwargs: Any) -> Sample:
         """A call with keyword arguments; for positional arguments alone, yield a tuple."""

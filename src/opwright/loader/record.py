@@ -1,0 +1,200 @@
+"""Records the calls that operators receive, as samples."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from opwright.errors import OpwrightError, SpecError
+from opwright.spec.recorded import FORMAT, drawn, encoded
+from opwright.spec.schema import schema_of_overload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+# Floating-point tensors with more elements are described, and drawn again; others are saved.
+_SAVED_ELEMENTS = 2**12
+
+
+@contextlib.contextmanager
+def record(*ops: str, into: str | Path, most: int = 64) -> Iterator[None]:
+    """Record the calls of operators, and write them as samples: `yield from make.recorded("recorded/nms.pt")`.
+
+    Calls that differ only in the numbers of floating-point tensors are recorded once. Small tensors, and those of
+    integers, are saved; of larger ones the shape, the strides and the distribution of the numbers. Only calls in
+    the current thread are seen, and none inside TorchScript or compiled graphs.
+
+    Args:
+        ops: the operators, such as `torchvision::nms`, `torchvision::*` or `aten::sum.dim_IntList`. A name without
+            overload means all of them.
+        into: the folder in which to write a file for each operator: `nms.pt`. Earlier files are replaced.
+        most: the largest number of calls to record for each operator.
+
+    Raises:
+        SpecError: no operator is named, or a name has no namespace.
+        OpwrightError: a file cannot be written.
+
+    Example:
+        with opwright.record("torchvision::roi_align", into="ops/vision/recorded"):
+            run_my_tests()
+    """
+    calls = _Calls(_checked(ops), most)
+    with _Dispatched(calls), _Called(calls):
+        yield
+    calls.write(Path(into))
+
+
+def _checked(ops: Sequence[str]) -> tuple[str, ...]:
+    wrong = [name for name in ops if "::" not in name]
+    if wrong or not ops:
+        named = f"{wrong[0]!r} has no namespace" if wrong else "no operator is named"
+        msg = f"opwright.record: {named}; name operators as in opwright.record('torchvision::nms', into='recorded')"
+        raise SpecError(msg)
+    return tuple(ops)
+
+
+class _Calls:
+    """The calls that were recorded, by operator, each kind once."""
+
+    def __init__(self, patterns: tuple[str, ...], most: int) -> None:
+        self._patterns = patterns
+        self._most = most
+        self._found: dict[str, dict[str, dict[str, Any]]] = {}
+        self.is_paused = False
+
+    def add(self, overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        schema = schema_of_overload(overload)
+        name = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
+        if self.is_paused or not self._is_wanted(schema.name, name):
+            return
+        kept = self._found.setdefault(name, {})
+        self.is_paused = True  # describing tensors calls operators too
+        try:
+            given, named = _bound(schema, args, kwargs)
+            key = repr(pytree.tree_map(_key, (given, named)))
+            if key not in kept and len(kept) < self._most:
+                kept[key] = _described(given, named, seed=len(kept))
+        finally:
+            self.is_paused = False
+
+    def _is_wanted(self, *names: str) -> bool:
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self._patterns for name in names)
+
+    def write(self, folder: Path) -> None:
+        """Write a file for each operator.
+
+        Raises:
+            OpwrightError: one cannot be written.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, calls in self._found.items():
+                content = {
+                    "format": FORMAT,
+                    "op": name,
+                    "pytorch": str(torch.__version__),
+                    "calls": list(calls.values()),
+                }
+                with tempfile.TemporaryDirectory(dir=folder) as part:
+                    written = Path(part) / f"{name.partition('::')[2]}.pt"
+                    torch.save(content, written)
+                    written.replace(folder / written.name)
+        except OSError as error:
+            msg = f"recorded calls cannot be written into {folder}: {error.strerror}. Name a folder that can be written"
+            raise OpwrightError(msg) from error
+
+
+class _Dispatched(TorchDispatchMode):
+    """Sees the calls below autograd, also those that PyTorch's own functions make."""
+
+    def __init__(self, calls: _Calls) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._calls = calls
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self._calls.add(func, args, kwargs or {})
+        return func(*args, **(kwargs or {}))
+
+
+class _Called(TorchFunctionMode):
+    """Sees the calls from Python, also those of operators that PyTorch replaces by what they call."""
+
+    def __init__(self, calls: _Calls) -> None:
+        super().__init__()
+        self._calls = calls
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        overload = _only_overload(func)
+        if overload is not None:
+            self._calls.add(overload, args, kwargs or {})
+        return func(*args, **(kwargs or {}))
+
+
+def _only_overload(function: Any) -> Any:
+    if isinstance(function, torch._ops.OpOverload):  # noqa: SLF001  it has no public name
+        return function
+    if isinstance(function, torch._ops.OpOverloadPacket) and function.overloads() == ["default"]:  # noqa: SLF001  the same
+        return function.default
+    return None
+
+
+def _bound(schema: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments in one form: without those that have their default, by name only where the schema requires it."""
+    positional = [argument for argument in schema.arguments if not argument.kwarg_only]
+    given: list[Any] = list(args)
+    for argument in positional[len(given) :]:
+        if argument.name not in kwargs and not argument.has_default_value():
+            break
+        given.append(kwargs.get(argument.name, argument.default_value))
+    while given and _is_default(positional[len(given) - 1], given[-1]):
+        given.pop()
+    names = [argument for argument in schema.arguments if argument.kwarg_only and argument.name in kwargs]
+    named = {argument.name: kwargs[argument.name] for argument in names}
+    return given, {name: value for name, value in named.items() if not _is_default_named(names, name, value)}
+
+
+def _is_default(argument: Any, value: Any) -> bool:
+    if isinstance(value, Tensor) or not argument.has_default_value():
+        return False
+    return bool(type(value) is type(argument.default_value) and value == argument.default_value)
+
+
+def _is_default_named(arguments: Sequence[Any], name: str, value: Any) -> bool:
+    return any(argument.name == name and _is_default(argument, value) for argument in arguments)
+
+
+def _key(leaf: Any) -> Any:
+    """What makes two calls differ: everything but the numbers of tensors."""
+    if not isinstance(leaf, Tensor):
+        return leaf
+    return str((leaf.dtype, tuple(leaf.shape), tuple(leaf.stride())))
+
+
+def _described(given: list[Any], named: dict[str, Any], seed: int) -> dict[str, Any]:
+    seeds = iter(range(1000 * seed, 1000 * (seed + 1)))
+
+    def described(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return [described(one) for one in value]
+        if not isinstance(value, Tensor):
+            return encoded(value)
+        if value.is_floating_point() and value.numel() > _SAVED_ELEMENTS:
+            return drawn(value, next(seeds))
+        return _compact(value)
+
+    return {"args": described(given), "kwargs": {name: described(value) for name, value in named.items()}}
+
+
+def _compact(tensor: Tensor) -> Tensor:
+    """A copy with the same strides, and no more memory than they need."""
+    copied = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+    return copied.copy_(tensor.detach())

@@ -1,0 +1,144 @@
+"""Recorded calls of an operator: the file that `opwright.record` writes, and the samples in it.
+
+A file is a dictionary in PyTorch's format that holds only data: numbers, text, lists and tensors. It is read with
+`weights_only`, so that nothing in it is run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opwright.errors import SpecError
+from opwright.spec.samples import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import torch
+    from torch import Tensor
+
+FORMAT = 1
+# The keys of a tensor that is described, and not saved.
+_DRAWN = {"dtype", "shape", "strides", "mean", "deviation", "low", "high", "seed"}
+
+
+def encoded(value: Any) -> Any:
+    """A value that is no tensor, as data: `torch.float32` becomes {"torch": "float32"}."""
+    import torch
+
+    if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
+        return {"torch": str(value).removeprefix("torch.")}
+    return {"device": str(value)} if isinstance(value, torch.device) else value
+
+
+def drawn(tensor: Tensor, seed: int) -> dict[str, Any]:
+    """The description of a floating-point tensor from which one with similar numbers can be drawn."""
+    numbers = tensor.detach().double().flatten()
+    numbers = numbers[numbers.isfinite()]
+    if not numbers.numel():
+        numbers = numbers.new_zeros(1)
+    return {
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "shape": list(tensor.shape),
+        "strides": list(tensor.stride()),
+        "mean": float(numbers.mean()),
+        "deviation": float(numbers.std(correction=0)),
+        "low": float(numbers.min()),
+        "high": float(numbers.max()),
+        "seed": seed,
+    }
+
+
+def recorded_samples(path: Path, dtype: torch.dtype, device: str) -> Iterator[Sample]:
+    """The calls in a file that `opwright.record` wrote.
+
+    Args:
+        path: the file.
+        dtype: the dtype of tensors that were float32; others keep theirs.
+        device: the device of the tensors.
+
+    Raises:
+        SpecError: the file cannot be read, or is not such a file.
+    """
+    content = _read(path)
+    for call in content["calls"]:
+        args, kwargs = (_restored(call[part], dtype, device) for part in ("args", "kwargs"))
+        yield Sample(tuple(args), kwargs)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import torch
+
+    try:
+        content = torch.load(path, weights_only=True)
+    except OSError as error:
+        msg = f"the recorded calls at {path} cannot be read: {error.strerror}. opwright.record writes them"
+        raise SpecError(msg) from error
+    except Exception as error:
+        msg = f"{path} is not a file of recorded calls, as opwright.record writes them: record them again"
+        raise SpecError(msg) from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT or not _is_list_of_calls(content.get("calls")):
+        msg = f"{path} is not a file of recorded calls of format {FORMAT}: record them again"
+        raise SpecError(msg)
+    return content
+
+
+def _is_list_of_calls(calls: Any) -> bool:
+    return isinstance(calls, list) and all(
+        isinstance(call, dict) and isinstance(call.get("args"), list) and isinstance(call.get("kwargs"), dict)
+        for call in calls
+    )
+
+
+def _restored(value: Any, dtype: torch.dtype, device: str) -> Any:
+    import torch
+
+    if isinstance(value, list):
+        return [_restored(one, dtype, device) for one in value]
+    if isinstance(value, dict) and value.keys() == _DRAWN:
+        return _moved(_draw(value), dtype, device)
+    if isinstance(value, dict) and value.keys() == {"torch"}:
+        return _constant(value["torch"])
+    if isinstance(value, dict) and value.keys() == {"device"}:
+        return torch.device(device)
+    if isinstance(value, dict):
+        return {name: _restored(one, dtype, device) for name, one in value.items()}
+    return _moved(value, dtype, device) if isinstance(value, torch.Tensor) else value
+
+
+def _moved(tensor: Tensor, dtype: torch.dtype, device: str) -> Tensor:
+    """The tensor on a device with its strides; float32 becomes `dtype`."""
+    import torch
+
+    wanted = dtype if tensor.dtype == torch.float32 else tensor.dtype
+    moved = torch.empty_strided(tensor.shape, tensor.stride(), dtype=wanted, device=device)
+    if device != "meta":
+        moved.copy_(tensor)
+    return moved
+
+
+def _draw(described: dict[str, Any]) -> Tensor:
+    import torch
+
+    generator = torch.Generator().manual_seed(described["seed"])
+    dtype = _constant(described["dtype"])
+    numbers = torch.randn(described["shape"], generator=generator, dtype=torch.float64)
+    numbers = (numbers * described["deviation"] + described["mean"]).clamp(described["low"], described["high"])
+    made = torch.empty_strided(described["shape"], described["strides"], dtype=dtype)
+    return made.copy_(numbers)
+
+
+def _constant(name: str) -> Any:
+    """PyTorch's dtype, layout or memory format of that name.
+
+    Raises:
+        SpecError: there is none.
+    """
+    import torch
+
+    found = getattr(torch, str(name), None)
+    if not isinstance(found, (torch.dtype, torch.layout, torch.memory_format)):
+        msg = f"a file of recorded calls names {name!r}, which is no dtype, layout or memory format: record it again"
+        raise SpecError(msg)
+    return found
