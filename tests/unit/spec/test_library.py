@@ -70,3 +70,47 @@ def test_a_second_operator_of_the_same_name_is_refused() -> None:
     library.op(f)
     with pytest.raises(SpecError, match=r"operator mine::f is described twice, first at .*test_library\.py:\d+"):
         library.op(f)
+
+
+# -- external libraries ----------------------------------------------------------------------------------
+
+
+def test_an_external_library_may_have_a_namespace_of_pytorch() -> None:
+    library = opwright.Library("aten", imports=["torch"])
+    assert library.is_external
+    assert not opwright.Library("mine").is_external
+
+
+def test_a_namespace_of_pytorch_is_refused_where_nobody_else_registers_it() -> None:
+    with pytest.raises(SpecError, match=r"the namespace 'aten' belongs to PyTorch; .*imports=\[\.\.\.\]"):
+        opwright.Library("aten")
+
+
+def test_an_external_library_has_no_sources(tmp_path: Path) -> None:
+    (tmp_path / "cpu.cpp").write_text("")
+    with pytest.raises(SpecError, match="library 'mine' has sources, and imports or objects that register"):
+        opwright.Library("mine", sources=[str(tmp_path / "cpu.cpp")], objects=["libmine.so"])
+
+
+def test_an_operator_of_an_external_library_can_have_an_overload() -> None:
+    library = opwright.Library("aten", imports=["torch"])
+
+    @library.op(name="sum.dim_IntList")
+    def sum_of(self: Tensor, dim: list[int]) -> Tensor:
+        return self.mean(dim)
+
+    assert sum_of.qualified_name == "aten::sum.dim_IntList"
+    assert sum_of.schema == "sum.dim_IntList(Tensor self, SymInt[] dim) -> Tensor"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a b", "the operator name 'a b' is not an identifier; use letters, digits and underscores"),
+        ("a.b.c", "the operator name 'a.b.c' is not an identifier"),
+        ("sum.int", "the operator name 'sum.int' has an overload, which only operators of external libraries have"),
+    ],
+)
+def test_a_name_that_no_operator_can_have_is_refused(name: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        opwright.Library("mine").op(name=name)(lambda x: x)

@@ -149,3 +149,46 @@ def test_hand_written_parts_are_kept() -> None:
     assert [op.hand_written_fake, op.hand_written_oracle, op.hand_written_vmap] == pieces
     assert op.claims_vmap
     assert described(scale, vmap=True).claims_vmap
+
+
+# -- kernels in Python -----------------------------------------------------------------------------------
+
+
+def test_a_kernel_in_python_is_kept_for_its_device() -> None:
+    op = _scale()
+
+    @op.kernel(device="cpu")
+    def scale_cpu(x: Tensor, factor: float) -> Tensor:
+        return x * factor
+
+    assert op.python_kernels == {"cpu": scale_cpu}
+
+
+def test_a_kernel_takes_the_parameters_of_its_operator() -> None:
+    with pytest.raises(
+        SpecError,
+        match=r"the cpu kernel of mine::scale must take the operator's parameters, \(x, factor\), but takes \(x\)",
+    ):
+        _scale().kernel(device="cpu")(lambda x: x)
+
+
+def test_a_device_has_one_kernel() -> None:
+    op = _scale()
+    op.kernel(device="cpu")(lambda x, factor: x * factor)
+    with pytest.raises(SpecError, match="mine::scale already has a Python kernel for cpu: keep one of the two"):
+        op.kernel(device="cpu")
+
+
+def test_a_kernel_for_an_unknown_device_is_refused() -> None:
+    with pytest.raises(SpecError, match="device='tpu' of a kernel of mine::scale is unknown: use cpu or cuda"):
+        _scale().kernel(device="tpu")
+
+
+def _scale() -> opwright.Op:
+    library = opwright.Library("mine")
+
+    @library.op
+    def scale(x: Tensor, factor: float) -> Tensor:
+        return x * factor
+
+    return scale

@@ -73,7 +73,7 @@ def number_edits(node: Node) -> Iterator[Edit]:
                 yield replaced(Change.CONSTANT, node, f"{other}{found['suffix']}")
     elif found := _FLOAT.fullmatch(text):
         value_with_point = float(found["digits"])
-        other_with_point = value_with_point * _FACTOR if value_with_point else 1.0
+        other_with_point = float(f"{value_with_point * _FACTOR:.6g}") if value_with_point else 1.0
         yield replaced(Change.CONSTANT, node, f"{other_with_point!r}{found['suffix']}")
 
 

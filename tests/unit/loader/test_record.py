@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+import opwright
+from opwright.errors import OpwrightError, SpecError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.conftest import Describe
+
+
+def calls_in(path: Path) -> list[dict[str, Any]]:
+    content: dict[str, Any] = torch.load(path, weights_only=True)
+    calls: list[dict[str, Any]] = content["calls"]
+    return calls
+
+
+def test_calls_are_recorded_once_for_each_shape_and_number(tmp_path: Path) -> None:
+    with opwright.record("aten::addcmul", into=tmp_path / "recorded"):
+        for size in (3, 3, 4):
+            x = torch.randn(size)
+            torch.addcmul(x, x, x)
+        torch.addcmul(x, x, x, value=2)
+        torch.addcmul(x, x, x, value=1)  # the default: the call is known already
+    calls = calls_in(tmp_path / "recorded/addcmul.pt")
+    assert [[one.shape[0] for one in call["args"]] for call in calls] == [[3, 3, 3], [4, 4, 4], [4, 4, 4]]
+    assert [call["kwargs"] for call in calls] == [{}, {}, {"value": 2}]
+
+
+def test_strides_are_recorded_and_memory_that_a_view_does_not_show_is_not(tmp_path: Path) -> None:
+    with opwright.record("aten::relu", into=tmp_path):
+        torch.randn(1000, 8).t()[:, 5:7].relu()
+    (call,) = calls_in(tmp_path / "relu.pt")
+    (x,) = call["args"]
+    assert (x.shape, x.stride()) == ((8, 2), (1, 8))
+    assert x.untyped_storage().nbytes() <= 64
+
+
+def test_calls_with_gradients_and_those_inside_other_functions_are_seen(tmp_path: Path) -> None:
+    with opwright.record("aten::addmm", into=tmp_path):
+        torch.nn.Linear(4, 2)(torch.randn(3, 4)).sum().backward()
+    assert len(calls_in(tmp_path / "addmm.pt")) == 1
+
+
+def test_every_overload_has_its_file(tmp_path: Path) -> None:
+    with opwright.record("aten::sum", into=tmp_path):
+        torch.ones(2, 3).sum()
+        torch.ones(2, 3).sum(1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sum.dim_IntList.pt", "sum.pt"]
+
+
+def test_recorded_calls_are_samples(tmp_path: Path, describe: Describe) -> None:
+    library = describe(
+        "@library.op\ndef gather(x: Tensor, index: Tensor) -> Tensor:\n    return x[index]\n\n"
+        "@gather.samples\ndef _(make):\n    yield from make.recorded('recorded/gather.pt')\n"
+    )
+    opwright.open(library.root)
+    operator = getattr(torch.ops, library.namespace).gather
+    large = torch.randn(100, 100) * 3 + 7
+    with opwright.record(f"{library.namespace}::gather", into=library.root / "recorded"):
+        operator(torch.arange(6.0), torch.tensor([3, 1]))
+        operator(large, torch.tensor([99]))
+    op = library.ops["gather"]
+    first, second = op.draw(opwright.Make())
+    assert torch.equal(first.args[0], torch.arange(6.0))
+    assert torch.equal(first.args[1], torch.tensor([3, 1]))
+    # Of the larger one, only how its numbers are distributed.
+    assert second.args[0].shape == (100, 100)
+    assert abs(float(second.args[0].mean()) - 7) < 0.5
+    assert large.min() <= second.args[0].min() < second.args[0].max() <= large.max()
+    again = next(op.draw(opwright.Make(dtype=torch.float64)))
+    assert (again.args[0].dtype, again.args[1].dtype) == (torch.float64, torch.int64)
+    assert next(op.draw(opwright.Make(device="meta"))).args[0].is_meta
+
+
+def test_what_a_name_must_look_like() -> None:
+    with (
+        pytest.raises(SpecError, match="opwright.record: 'nms' has no namespace; name operators as in"),
+        opwright.record("nms", into="."),
+    ):
+        pass
+    with pytest.raises(SpecError, match="opwright.record: no operator is named"), opwright.record(into="."):
+        pass
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(OpwrightError, match="recorded calls cannot be written into .*file: .*Name a folder that can be"),
+        opwright.record("aten::relu", into=tmp_path / "file"),
+    ):
+        torch.ones(1).relu()
+
+
+def test_a_file_with_code_is_refused_and_not_run(tmp_path: Path) -> None:
+    class Hostile:
+        def __reduce__(self) -> tuple[Any, tuple[str, str]]:
+            return (open, (str(tmp_path / "run"), "w"))
+
+    torch.save({"format": 1, "calls": [{"args": [Hostile()], "kwargs": {}}]}, tmp_path / "f.pt")
+    with pytest.raises(SpecError, match="is not a file of recorded calls, as opwright.record writes them"):
+        list(opwright.Make().recorded(tmp_path / "f.pt"))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [],
+        {"format": 2, "calls": []},
+        {"format": 1},
+        {"format": 1, "calls": [{}]},
+        {"format": 1, "calls": [{"args": 1, "kwargs": {}}]},
+    ],
+)
+def test_a_file_of_another_form_is_refused(tmp_path: Path, content: object) -> None:
+    torch.save(content, tmp_path / "f.pt")
+    with pytest.raises(SpecError, match="is not a file of recorded calls of format 1: record them again"):
+        list(opwright.Make().recorded(tmp_path / "f.pt"))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="the recorded calls at .*f.pt cannot be read: No such file"):
+        list(opwright.Make().recorded(tmp_path / "f.pt"))
+
+
+def test_a_name_in_a_file_is_no_way_to_other_things_of_pytorch(tmp_path: Path) -> None:
+    torch.save({"format": 1, "calls": [{"args": [{"torch": "load"}], "kwargs": {}}]}, tmp_path / "f.pt")
+    with pytest.raises(SpecError, match="names 'load', which is no dtype, layout or memory format"):
+        list(opwright.Make().recorded(tmp_path / "f.pt"))
