@@ -95,7 +95,8 @@ def check_cells(
     failures: list[Failure] = []
     try:
         with python_for(cells, sanitize) as python, tempfile.TemporaryDirectory(prefix="opwright-check-") as work:
-            target = Target(library.namespace, library.root / "op.py", build_checked(library, sanitize), sanitize)
+            built = build_checked(library, sanitize)
+            target = Target(library.namespace, library.root / "op.py", built, sanitize, library.is_external)
             found = run_cells(target, cells, options, Path(work), progress or NullWatcher(), python)
     except BuildError as error:
         kind = Kind.SIGNATURE if isinstance(error, SignatureError) else Kind.BUILD

@@ -14,11 +14,13 @@ class Diagnosis:
         title: the fault in a few words.
         cause: its most likely cause.
         fix: what to do.
+        elsewhere: what to do if somebody else registers the operator; by default, report it.
     """
 
     title: str
     cause: str
     fix: str
+    elsewhere: str = ""
 
 
 class Kind(enum.Enum):
@@ -111,12 +113,14 @@ _DIAGNOSES = {
         "the library does not load",
         "a namespace is taken, a library that it needs is missing, or a registration failed",
         "follow the causes in the message",
+        elsewhere="follow the causes in the message",
     ),
     Kind.REFERENCE: Diagnosis(
         "the description itself is wrong",
         "the reference, the oracle or the samples in op.py raise, or return what no operator can return, or autograd "
         "does not track the reference",
         "run the repro, and fix op.py: it is the specification that everything is compared with",
+        elsewhere="run the repro, and fix op.py: it is the specification that everything is compared with",
     ),
     Kind.CRASH: Diagnosis(
         "the process dies",
@@ -154,6 +158,7 @@ _DIAGNOSES = {
         "the result's shape or dtype differs from the reference's",
         "the kernel and the reference choose the output's shape or dtype by different rules",
         "allocate with the shape and dtype of the reference's result",
+        elsewhere="if the operator is right, change the reference, or state in @op.domain which calls it is for",
     ),
     Kind.STRIDES: Diagnosis(
         "strides are ignored",
@@ -240,6 +245,7 @@ _DIAGNOSES = {
         "an input is changed, and the schema does not declare it",
         "the kernel writes to an argument in place",
         'write to a copy, or declare it: @library.op(mutates=("x",))',
+        elsewhere="the registered schema must declare what is written, as in Tensor(a!): report it to the maintainers",
     ),
     Kind.ALIAS: Diagnosis(
         "a result shares memory with an input, and the schema does not declare it",
@@ -296,6 +302,7 @@ _DIAGNOSES = {
         "what the reference rejects is accepted",
         "the kernel does not check dtype, device, rank or sizes, and reads out of bounds",
         "check every argument before memory is touched: opwright/check.h",
+        elsewhere="report it to the maintainers; if the operator is right, let the reference accept the call too",
     ),
     Kind.FAKE_SHAPE: Diagnosis(
         "the fake kernel returns another shape",

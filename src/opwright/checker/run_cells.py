@@ -88,9 +88,8 @@ def run_cells(
             for future in [pool.submit(run_lane, job, environment, watcher, python) for job in jobs]:
                 done += future.result()
     order = {(f"{target.namespace}::{op}", runtime, device): at for at, (op, runtime, device) in enumerate(cells)}
-    return [
-        _without(str(work), cell) for cell in sorted(done, key=lambda cell: order[cell.op, cell.runtime, cell.device])
-    ]
+    done.sort(key=lambda cell: order[cell.op, cell.runtime, cell.device])
+    return [_finished(str(work), cell, is_elsewhere=target.is_external) for cell in done]
 
 
 def _job(target: Target, lane: tuple[str, str, str], cells: list[list[str]], options: Options, work: Path) -> Job:
@@ -108,15 +107,21 @@ def _job(target: Target, lane: tuple[str, str, str], cells: list[list[str]], opt
     )
 
 
-def _without(work: str, cell: Cell) -> Cell:
+def _finished(work: str, cell: Cell, *, is_elsewhere: bool) -> Cell:
     """`cell`, without the name of the temporary folder, which differs each time and is removed after the check."""
 
     def cut(text: str) -> str:
         return text.replace(f"{work}/", "")
 
     def cleaned(failure: Failure) -> Failure:
-        texts = (failure.repro, failure.got, failure.expected, failure.detail)
-        return Failure(failure.kind, failure.case, *map(cut, texts))
+        return replace(
+            failure,
+            repro=cut(failure.repro),
+            got=cut(failure.got),
+            expected=cut(failure.expected),
+            detail=cut(failure.detail),
+            is_elsewhere=is_elsewhere,
+        )
 
     return replace(cell, failures=tuple(map(cleaned, cell.failures)))
 

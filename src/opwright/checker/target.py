@@ -29,6 +29,7 @@ class Target:
         path: its op.py.
         shared_object: its shared object; None if it has no native source.
         sanitize: the sanitizers that it was built with.
+        is_external: whether somebody else registers the operators.
         step_limit_s: a step that takes longer is a hang; by default that of the runtime.
     """
 
@@ -36,6 +37,7 @@ class Target:
     path: Path
     shared_object: Path | None
     sanitize: tuple[str, ...] = ()
+    is_external: bool = False
     step_limit_s: float | None = None
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from opwright.checker.kinds import Kind
 
 Status = Literal["passed", "failed", "lacking", "not applicable", "not run"]
+_REPORT_IT = "report it to the maintainers of the operator, with the repro, which does not need opwright"
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
@@ -23,6 +24,7 @@ class Failure:
         got: the actual result.
         expected: the expected result.
         detail: further information: a sanitizer's report, a compiler's message.
+        is_elsewhere: whether somebody else registers the operator, so that op.py cannot fix it.
     """
 
     kind: Kind
@@ -31,16 +33,26 @@ class Failure:
     got: str = ""
     expected: str = ""
     detail: str = ""
+    is_elsewhere: bool = False
+
+    @property
+    def fix(self) -> str:
+        """What to do."""
+        diagnosis = self.kind.diagnosis
+        return (diagnosis.elsewhere or _REPORT_IT) if self.is_elsewhere else diagnosis.fix
 
     def to_json(self) -> dict[str, Any]:
         """The failure in JSON, with its diagnosis."""
-        return {**dataclasses.asdict(self), "kind": self.kind.value, **dataclasses.asdict(self.kind.diagnosis)}
+        diagnosis = self.kind.diagnosis
+        texts = {"title": diagnosis.title, "cause": diagnosis.cause, "fix": self.fix}
+        return {**dataclasses.asdict(self), "kind": self.kind.value, **texts}
 
     @classmethod
     def from_json(cls, given: dict[str, Any]) -> Failure:
         """The failure that `to_json` wrote."""
-        texts = {field.name for field in dataclasses.fields(cls)} - {"kind"}
-        return cls(Kind(given["kind"]), **{name: str(given[name]) for name in texts})
+        texts = {field.name for field in dataclasses.fields(cls)} - {"kind", "is_elsewhere"}
+        is_elsewhere = bool(given.get("is_elsewhere"))
+        return cls(Kind(given["kind"]), **{name: str(given[name]) for name in texts}, is_elsewhere=is_elsewhere)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,12 @@ def has_fake_kernel(op: Op) -> bool:
     )
 
 
+def has_kernel(qualified_name: str, device: str) -> bool:
+    """Whether anything is registered that computes the operator on the device."""
+    key = device.upper()
+    return bool(torch._C._dispatch_has_computed_kernel_for_dispatch_key(qualified_name, key))  # noqa: SLF001  it has no public name
+
+
 def is_composite(op: Op) -> bool:
     """Whether PyTorch replaces the operator by those that it calls, so that no graph contains it."""
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(op.qualified_name, _COMPOSITE))
@@ -75,8 +81,8 @@ def has_native_kernel(qualified_name: str, device: str) -> bool:
 
 def _is_registered_natively(qualified_name: str, keys: str) -> bool:
     table = torch._C._dispatch_dump(qualified_name)
-    places = re.findall(rf"^(?:{keys})(?:\[alias\])?: registered at (\S+)", table, flags=re.MULTILINE)
-    return any(".py:" not in place for place in places)
+    found = rf"^(?:{keys})(?:\[alias\])?: registered (?:at|by) (\S+)"  # by torch::RegisterOperators
+    return any(".py:" not in place for place in re.findall(found, table, flags=re.MULTILINE))
 
 
 def native_schemas(namespace: str) -> list[str]:

@@ -33,7 +33,7 @@ def test_a_cell_comes_back_from_json() -> None:
 def test_json_holds_the_name_of_the_kind_and_its_diagnosis() -> None:
     written = FAILURE.to_json()
     assert written["kind"] == "vector-tail"
-    assert (written["title"], written["cause"], written["fix"]) == dataclasses.astuple(Kind.TAIL.diagnosis)
+    assert (written["title"], written["cause"], written["fix"]) == dataclasses.astuple(Kind.TAIL.diagnosis)[:3]
 
 
 def test_a_report_is_json_with_its_verdict() -> None:

@@ -80,18 +80,20 @@ def test_recorded_calls_are_samples(tmp_path: Path, describe: Describe) -> None:
 
 def test_what_a_name_must_look_like() -> None:
     with (
-        pytest.raises(SpecError, match="opwright.record: 'nms' has no namespace; name operators as in"),
+        pytest.raises(SpecError, match=r"opwright.record: 'nms' has no namespace; name operators as in"),
         opwright.record("nms", into="."),
     ):
         pass
-    with pytest.raises(SpecError, match="opwright.record: no operator is named"), opwright.record(into="."):
+    with pytest.raises(SpecError, match=r"opwright.record: no operator is named"), opwright.record(into="."):
         pass
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
-        pytest.raises(OpwrightError, match="recorded calls cannot be written into .*file: .*Name a folder that can be"),
+        pytest.raises(
+            OpwrightError, match=r"recorded calls cannot be written into .*file: .*Name a folder that can be"
+        ),
         opwright.record("aten::relu", into=tmp_path / "file"),
     ):
         torch.ones(1).relu()
@@ -103,7 +105,7 @@ def test_a_file_with_code_is_refused_and_not_run(tmp_path: Path) -> None:
             return (open, (str(tmp_path / "run"), "w"))
 
     torch.save({"format": 1, "calls": [{"args": [Hostile()], "kwargs": {}}]}, tmp_path / "f.pt")
-    with pytest.raises(SpecError, match="is not a file of recorded calls, as opwright.record writes them"):
+    with pytest.raises(SpecError, match=r"is not a file of recorded calls, as opwright.record writes them"):
         list(opwright.Make().recorded(tmp_path / "f.pt"))
     assert not (tmp_path / "run").exists()
 
@@ -120,12 +122,12 @@ def test_a_file_with_code_is_refused_and_not_run(tmp_path: Path) -> None:
 )
 def test_a_file_of_another_form_is_refused(tmp_path: Path, content: object) -> None:
     torch.save(content, tmp_path / "f.pt")
-    with pytest.raises(SpecError, match="is not a file of recorded calls of format 1: record them again"):
+    with pytest.raises(SpecError, match=r"is not a file of recorded calls of format 1: record them again"):
         list(opwright.Make().recorded(tmp_path / "f.pt"))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="the recorded calls at .*f.pt cannot be read: No such file"):
+    with pytest.raises(SpecError, match=r"the recorded calls at .*f.pt cannot be read: No such file"):
         list(opwright.Make().recorded(tmp_path / "f.pt"))
 
 

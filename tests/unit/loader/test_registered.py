@@ -21,7 +21,7 @@ def test_operators_of_two_namespaces_are_refused() -> None:
 
 
 def test_a_name_without_a_namespace_is_refused() -> None:
-    with pytest.raises(SpecError, match="expected operators of one namespace, .* got relu"):
+    with pytest.raises(SpecError, match=r"expected operators of one namespace, .* got relu"):
         find_registered(["relu"], [])
 
 
@@ -31,5 +31,5 @@ def test_an_operator_that_is_not_registered_is_named_with_its_overloads() -> Non
 
 
 def test_a_module_that_is_missing_is_named() -> None:
-    with pytest.raises(LoadError, match="operators of 'nowhere' needs the module 'nowhere', which cannot be imported"):
+    with pytest.raises(LoadError, match=r"operators of 'nowhere' needs the module 'nowhere', which cannot be imported"):
         find_registered(["nowhere::f"], [])

@@ -12,13 +12,16 @@ from torch.utils import _pytree as pytree
 
 from opwright.checker.behavior.unbacked import fake_mode
 from opwright.checker.runtime_table import runtime_row
-from opwright.loader.kernels import has_fake_kernel
+from opwright.loader.kernels import has_fake_kernel, has_kernel
 
 if TYPE_CHECKING:
     from opwright.checker.subject import Subject
 
 # What PyTorch raises where native code reads the memory of a tensor that has none.
-_READS_MEMORY = re.compile(r"data pointer|data_ptr|doesn't have storage|no storage|Tensor that does not have storage")
+_READS_MEMORY = re.compile(
+    r"data pointer|data_ptr|doesn't have storage|does not have storage|data is not allocated yet"
+    r"|Cannot call \w+\(\) on tensor with symbolic"
+)
 
 
 def lack(subject: Subject, runtime: str) -> str:
@@ -28,6 +31,8 @@ def lack(subject: Subject, runtime: str) -> str:
     """
     if not subject.is_external:
         return ""
+    if not has_kernel(subject.op.qualified_name, subject.device):
+        return f"no kernel for {subject.device}: check it on another device, with --device"
     if runtime == "autograd" and not subject.has_gradient_kernel:
         return (
             "no gradient: nothing is registered for autograd. Register it with torch.library.register_autograd, or "

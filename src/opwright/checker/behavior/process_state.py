@@ -166,9 +166,10 @@ def _entry(name: str, state: dict[str, Any]) -> str:
 
 
 def _draws_random_numbers(subject: Subject, case: Case) -> bool:
-    """Whether the reference draws random numbers, and the operator therefore may."""
+    """Whether the reference draws random numbers, for this call or a sample, and the operator therefore may."""
     before = torch.get_rng_state()
-    _run_reference(subject, case)
+    for one in (case, *subject.samples):
+        _run_reference(subject, one)
     return not torch.equal(before, torch.get_rng_state())
 
 

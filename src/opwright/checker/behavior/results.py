@@ -51,8 +51,9 @@ def check_results(subject: Subject, recorder: Recorder, cases: Iterable[Case]) -
     """Check the results of all `cases`; the kind of a fault at a size depends on all sizes at which it occurs."""
     sizes = SizePattern()
     for case in cases:
-        # Rows far apart are a stride too: if strides are ignored anyway, they show nothing new.
-        if case.family is Family.FAR and recorder.has(Kind.STRIDES):
+        # Rows far apart are a stride too: if strides are ignored anyway, they show nothing new. Where the shape of the
+        # result depends on numbers, ignored strides make another shape.
+        if case.family is Family.FAR and recorder.has(Kind.STRIDES, Kind.RESULT_TYPE):
             continue
         fault = _fault(subject, recorder, case)
         if fault is not None and recorder.fail_fast:
@@ -124,16 +125,18 @@ def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Outline) -> 
     fault = subject.judge(case, kept)
     if fault is None:
         recorder.ok()
-    elif not recorder.has(Kind.LATE):  # otherwise wrong numbers may be those that are not final yet
-        return _refined(subject, case, results, kept, fault)
-    return None
+    # Once a result was late, wrong numbers may be those that are not final yet.
+    return None if fault is None or recorder.has(Kind.LATE) else _refined(subject, recorder, case, results, kept, fault)
 
 
-def _refined(subject: Subject, case: Case, results: list[Any], kept: list[Any], fault: Failure) -> Failure:
+def _refined(
+    subject: Subject, recorder: Recorder, case: Case, results: list[Any], kept: list[Any], fault: Failure
+) -> Failure:
     """`fault` with the kind that a later read and further calls show: late, unwritten, or wrong with more threads."""
-    if case.family is Family.FAR:  # a wrong index reads and writes anywhere, so further calls prove nothing
-        return fault
     code = subject.code(case)
+    # A wrong index reads and writes anywhere, so further calls prove nothing.
+    if case.family is Family.FAR or not recorder.begin(f"{case.name}: further calls", code, Kind.CRASH, case.group):
+        return fault
     time.sleep(_LATER_S)
     has_changed = not all(map(same_numbers, derive.tensors(results), derive.tensors(kept)))
     if has_changed or subject.judge(case, results) is None:

@@ -11,6 +11,8 @@ from opwright.checker.cases.variation import Arguments, replaced, tensors
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from torch import Tensor
+
 _MOST_TRIALS = 60
 # Here sizes and layouts are the fault itself: a smaller tensor would be a different case.
 _FIXED = {Family.SAMPLE, Family.SIZE, Family.EMPTY, Family.UNEQUAL, Family.FAR}
@@ -55,5 +57,11 @@ def _cut(given: Arguments) -> Iterator[Arguments]:
             for start, length in halves if is_half else rest:
                 made = given
                 for path, dim, _ in group:
-                    made = replaced(made, path, dict(tensors(made))[path].narrow(dim, start, length))
+                    made = replaced(made, path, _narrowed(dict(tensors(made))[path], dim, start, length))
                 yield made
+
+
+def _narrowed(tensor: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """A part of a tensor; contiguous if the tensor is, because other strides may show another fault."""
+    part = tensor.narrow(dim, start, length)
+    return part.contiguous() if tensor.is_contiguous() else part

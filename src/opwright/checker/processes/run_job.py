@@ -282,7 +282,9 @@ def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: floa
     """The fault of a step that ended the process; `limit_s` is the limit that it exceeded."""
     headline, report = report_in(output)
     kind = (
-        Kind.SANITIZER
+        Kind.LOAD
+        if not step  # no cell has begun: the library was being opened
+        else Kind.SANITIZER
         if headline
         else Kind.HANG
         if limit_s
@@ -291,9 +293,15 @@ def _failure(step: Mapping[str, Any], exit_code: int, output: str, limit_s: floa
     ended = f"not finished after {limit_s:g} s" if limit_s else f"the process {ending(exit_code)}"
     return Failure(
         kind,
-        case=step.get("step", "before the first case"),
+        case=step.get("step", "before the first case" if step else "while the library was being opened"),
         repro=step.get("repro", ""),
         got=headline or ended,
         expected="a result, or an error",
-        detail=report or output.strip()[-2000:],
+        detail=report or _ends(output.strip()),
     )
+
+
+def _ends(text: str) -> str:
+    """A long text without its middle: the message of a C++ error comes first, and many frames follow."""
+    half = 1000
+    return text if len(text) <= 2 * half else f"{text[:half]}\n[...]\n{text[-half:]}"

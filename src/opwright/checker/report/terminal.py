@@ -125,7 +125,7 @@ def _fault(fault: Fault, width: int | None) -> Iterator[Pieces]:
     yield from _field("got", failure.got, width)
     yield from _field("expected", failure.expected, width)
     yield from _field("likely cause", diagnosis.cause, width)
-    yield from _field("fix", diagnosis.fix, width)
+    yield from _field("fix", failure.fix, width)
     yield from _field("detail", failure.detail, width)
     if fault.also_in:
         yield [(f"  also in: {', '.join(fault.also_in)}", "")]

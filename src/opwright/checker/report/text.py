@@ -18,7 +18,7 @@ def failure_text(failure: Failure) -> str:
         "got": failure.got,
         "expected": failure.expected,
         "likely cause": diagnosis.cause,
-        "fix": diagnosis.fix,
+        "fix": failure.fix,
         "detail": failure.detail,
     }
     lines = [f"{name}: {text}" for name, text in fields.items() if text]

@@ -351,4 +351,13 @@ def test_what_was_killed_from_outside_says_nothing_of_its_step() -> None:
     assert killed.kind is Kind.CRASH
     assert killed.got == "the process was ended by SIGKILL: from outside, as the system does when memory is short"
     assert _failure({"step": "sample 1", "crash": "freed-memory"}, -11, "", None).kind is Kind.FREED
-    assert _failure({}, -11, "", None).case == "before the first case"
+    assert _failure({"event": "begin"}, -11, "", None).case == "before the first case"
+
+
+def test_a_process_that_ends_before_a_cell_begins_was_opening_the_library() -> None:
+    output = f"what():  Mismatch in kernel C++ signatures{'frame ' * 1000}end"
+    failure = _failure({}, -6, output, None)
+    assert (failure.kind, failure.case) == (Kind.LOAD, "while the library was being opened")
+    assert failure.detail.startswith("what():  Mismatch in kernel C++ signatures")
+    assert failure.detail.endswith("end")
+    assert len(failure.detail) < len(output)

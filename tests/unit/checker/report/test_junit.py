@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from tests.unit.conftest import Describe
 
 
+def suites(report: Report) -> ET.Element:
+    return ET.fromstring(junit(report))  # noqa: S314  the XML is ours
+
+
 def test_each_cell_is_a_test(report: Report) -> None:
-    (suite,) = ET.fromstring(junit(report))
+    (suite,) = suites(report)
     counts = {name: int(suite.attrib[name]) for name in ("tests", "failures", "skipped", "errors")}
     assert counts == {"tests": 22, "failures": 3, "skipped": 6, "errors": 0}
     names = {(case.attrib["classname"], case.attrib["name"]) for case in suite}
@@ -26,7 +30,7 @@ def test_each_cell_is_a_test(report: Report) -> None:
 
 
 def test_a_failed_cell_has_its_faults(report: Report) -> None:
-    (suite,) = ET.fromstring(junit(report))
+    (suite,) = suites(report)
     failure = next(iter(suite)).find("failure")
     assert failure is not None
     assert failure.attrib["type"] == "ignored-strides"
@@ -38,7 +42,7 @@ def test_a_failed_cell_has_its_faults(report: Report) -> None:
 
 
 def test_a_cell_that_was_not_run_is_skipped_with_its_reason(report: Report) -> None:
-    (suite,) = ET.fromstring(junit(report))
+    (suite,) = suites(report)
     reasons = {case.attrib["name"]: found.attrib["message"] for case in suite for found in case.findall("skipped")}
     assert reasons["vmap"] == "not applicable: the operator does not claim it"
     assert reasons["host-linked"] == "not run: no C++ compiler"
@@ -46,7 +50,7 @@ def test_a_cell_that_was_not_run_is_skipped_with_its_reason(report: Report) -> N
 
 def test_a_library_that_does_not_build_is_a_failed_test(report: Report) -> None:
     broken = dataclasses.replace(report, cells=(), failures=(Failure(Kind.BUILD, got="cpu.cpp does not compile"),))
-    (suite,) = ET.fromstring(junit(broken))
+    (suite,) = suites(broken)
     (case,) = suite
     assert (case.attrib["classname"], case.attrib["name"]) == ("mine", "build")
     assert suite.attrib["failures"] == "1"
@@ -54,7 +58,7 @@ def test_a_library_that_does_not_build_is_a_failed_test(report: Report) -> None:
 
 def test_characters_that_xml_does_not_allow_are_escaped(report: Report) -> None:
     odd = dataclasses.replace(report, cells=(), failures=(Failure(Kind.BUILD, got="\x1b[31m & <b> \ud800"),))
-    (suite,) = ET.fromstring(junit(odd))
+    (suite,) = suites(odd)
     assert r"got: \x1b[31m & <b> \ud800" in (suite[0][0].text or "")
 
 
