@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opwright.errors import SpecError
-from opwright.spec.samples import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,8 +49,8 @@ def drawn(tensor: Tensor, seed: int) -> dict[str, Any]:
     }
 
 
-def recorded_samples(path: Path, dtype: torch.dtype, device: str) -> Iterator[Sample]:
-    """The calls in a file that `opwright.record` wrote.
+def recorded_calls(path: Path, dtype: torch.dtype, device: str) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """The positional and keyword arguments of the calls in a file that `opwright.record` wrote.
 
     Args:
         path: the file.
@@ -64,7 +63,7 @@ def recorded_samples(path: Path, dtype: torch.dtype, device: str) -> Iterator[Sa
     content = _read(path)
     for call in content["calls"]:
         args, kwargs = (_restored(call[part], dtype, device) for part in ("args", "kwargs"))
-        yield Sample(tuple(args), kwargs)
+        yield tuple(args), kwargs
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -134,10 +134,11 @@ class Make:
             def _(make):
                 yield from make.recorded("recorded/roi_align.pt")
         """
-        from opwright.spec.recorded import recorded_samples
+        from opwright.spec.recorded import recorded_calls
 
         folder = Path(sys._getframe(1).f_globals.get("__file__") or "").resolve().parent  # noqa: SLF001  as in Library
-        return recorded_samples(folder / path, self._dtype, self._device)
+        calls = recorded_calls(folder / path, self._dtype, self._device)
+        return (Sample(args, kwargs) for args, kwargs in calls)
 
     def call(self, *args: Any, **kwargs: Any) -> Sample:
         """A call with keyword arguments; for positional arguments alone, yield a tuple."""
