@@ -38,9 +38,9 @@ def _(make: opwright.Make) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 @recurrence.sweep
-def _(make: opwright.Make) -> Iterator[tuple[Tensor, Tensor]]:
+def _(make: opwright.Make) -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
     for length in (64, 512):
-        yield make.rand(16, length), make.randn(16, length)
+        yield f"16 x {length}", (make.rand(16, length), make.randn(16, length))
 
 
 @recurrence.backward(saves=("decay", "result"))

@@ -44,9 +44,9 @@ def _(make: opwright.Make) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 @swiglu.sweep
-def _(make: opwright.Make) -> Iterator[tuple[Tensor, Tensor]]:
+def _(make: opwright.Make) -> Iterator[tuple[str, tuple[Tensor, Tensor]]]:
     for rows in (1, 16):
-        yield make.randn(rows, 4096), make.randn(rows, 4096)
+        yield f"{rows} x 4096", (make.randn(rows, 4096), make.randn(rows, 4096))
 
 
 @triton.jit  # type: ignore[untyped-decorator]
