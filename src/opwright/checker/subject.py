@@ -176,13 +176,19 @@ class Subject:
         return call_code(self.op, case)
 
     def floating(self, case: Case) -> list[str]:
-        """The arguments of `case` that autograd can track: floating or complex, in a call with such a result."""
+        """The arguments of `case` that autograd can track: floating or complex, in a call with such a result.
+
+        An operator that somebody else registers may refuse gradients that op.py does not declare.
+        """
         expected = self.expected(case)
         if expected.refusal or not any(map(derive.has_gradient, derive.tensors(list(expected.own)))):
             return []
-        return [
+        names = [
             name for name, value in case.arguments.items() if any(map(derive.has_gradient, derive.tensors([value])))
         ]
+        if self.is_external and self.op.differentiable:
+            return [name for name in names if name in self.op.differentiable]
+        return names
 
     def declared_differentiable(self, case: Case) -> list[str]:
         """The arguments of `floating` that op.py declares differentiable."""

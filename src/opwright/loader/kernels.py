@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._library.simple_registry import singleton as _simple_registry
+from torch._subclasses.fake_impls import op_implementations_dict
 
 if TYPE_CHECKING:
     from opwright.spec import Op
@@ -45,8 +46,10 @@ def has_fake_kernel(op: Op) -> bool:
     """Whether a fake kernel is registered, or a kernel for every device, which may serve as one."""
     name = op.qualified_name
     keys = ("Meta", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional", _COMPOSITE)
-    return _simple_registry.find(name).fake_impl.kernel is not None or any(
-        torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys
+    return (
+        _simple_registry.find(name).fake_impl.kernel is not None
+        or overload_of(op) in op_implementations_dict  # PyTorch's own, of operators whose result depends on numbers
+        or any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in keys)
     )
 
 

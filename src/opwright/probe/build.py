@@ -62,4 +62,5 @@ def _linked(libraries: Sequence[Path]) -> list[str]:
         # A library that has a SONAME is looked up by that name, not by its path, when the program starts.
         words += [str(library), "-Xlinker", "-rpath", "-Xlinker", str(library.parent)]
     # Operators register themselves. Nothing in the program calls the libraries, so the linker would leave them out.
-    return ["-Wl,--push-state,--no-as-needed", *words, "-Wl,--pop-state"] if words else []
+    # RPATH instead of RUNPATH, which does not serve for what the libraries themselves need: a CUDA build of PyTorch.
+    return ["-Wl,--disable-new-dtags", "-Wl,--push-state,--no-as-needed", *words, "-Wl,--pop-state"] if words else []

@@ -1,0 +1,100 @@
+"""Checks operators of packages and of PyTorch as they are, and prints a row for each.
+
+    python benchmarks/external.py [--library NAME] [--op NAME] [--full] [--seed N] [--json FILE]
+
+The libraries are those of benchmarks/external, each an op.py that describes operators which somebody else registers:
+
+    aten           PyTorch's own
+    torchvision    pip install torchvision, built for the installed PyTorch
+    torch_scatter  pip install --no-build-isolation torch-scatter
+    torch_cluster  pip install --no-build-isolation torch-cluster
+
+A library whose package is missing is left out. `lines` counts the lines with code that describe an operator: its
+reference, samples and domain. The check is a quick one unless `--full` is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import opwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LIBRARIES = Path(__file__).with_name("external")
+NEEDS = {"aten": "torch"}
+MARKS = {"passed": "ok", "failed": "FAIL", "lacking": "lack", "not applicable": "-", "not run": "skip"}
+
+
+def main() -> None:
+    """Check each operator, and print its row."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", metavar="NAME", action="append", help="only this library; repeat for several")
+    parser.add_argument("--op", metavar="NAME", help="only this operator")
+    parser.add_argument("--full", action="store_true", help="every runtime, and the whole search")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="seed of inputs")
+    parser.add_argument("--json", metavar="FILE", help="write the reports as JSON")
+    arguments = parser.parse_args()
+    found: list[dict[str, Any]] = []
+    for folder in sorted(path.parent for path in LIBRARIES.glob("*/op.py")):
+        if arguments.library and folder.name not in arguments.library:
+            continue
+        if importlib.util.find_spec(NEEDS.get(folder.name, folder.name)) is None:
+            print(f"{folder.name}: left out, because it is not installed", file=sys.stderr)
+            continue
+        lines = lines_of(folder / "op.py")
+        for name, op in opwright.library_at(folder).ops.items():
+            if arguments.op in {None, name}:
+                report = opwright.check(folder, ops=[name], quick=not arguments.full, seed=arguments.seed)
+                found.append({"lines": lines[op.reference.__name__], **report.to_json()})
+                print(row(op.qualified_name, found[-1]), flush=True)
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(found, indent=2) + "\n")
+
+
+def row(name: str, report: dict[str, Any]) -> str:
+    """The row of an operator: its lines, its cells, the kinds of faults, and the time."""
+    cells = " ".join(f"{cell['runtime']} {MARKS[cell['status']]}" for cell in report["cells"])
+    kinds = sorted({failure["kind"] for cell in report["cells"] for failure in cell["failures"]})
+    failed = "; ".join(failure["got"] for failure in report["failures"])
+    facts = [f"{report['lines']} lines", cells or failed, ", ".join(kinds) or "no fault", f"{report['seconds']:.0f} s"]
+    return f"{name}: {'; '.join(facts)}"
+
+
+def lines_of(path: Path) -> dict[str, int]:
+    """The lines with code that describe each operator, by the name of its reference.
+
+    Lines that serve several operators count for each of them; functions that references call do not.
+    """
+    text = path.read_text(encoding="utf-8")
+    counts: dict[str, int] = {}
+    for node in ast.parse(text).body:
+        for name in described_by(node):
+            first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+            code = text.splitlines()[first - 1 : node.end_lineno]
+            counts[name] = counts.get(name, 0) + sum(bool(line.strip()) for line in code)
+    return counts
+
+
+def described_by(node: ast.stmt) -> Iterator[str]:
+    """The references that a statement at the top of an op.py describes: its own, or those whose samples it makes."""
+    if isinstance(node, ast.FunctionDef):
+        decorators = [ast.unparse(one) for one in node.decorator_list]
+        if any(one.partition("(")[0] == "library.op" for one in decorators):
+            yield node.name
+        yield from (one.partition(".")[0] for one in decorators if not one.startswith("library.") and "." in one)
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        called = ast.unparse(node.value.func)
+        if called.rpartition(".")[2].partition("(")[0] in {"domain", "samples", "oracle"} or "samples(" in called:
+            yield called.partition(".")[0]
+
+
+if __name__ == "__main__":
+    main()
