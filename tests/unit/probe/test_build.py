@@ -26,6 +26,7 @@ def test_libraries_change_the_link_alone_and_none_is_left_out_by_the_linker(tmp_
     plan = probe_plan([first, second])
     assert (plan.sources, plan.cflags) == (probe_plan().sources, probe_plan().cflags)
     assert plan.ldflags == (
+        "-Wl,--disable-new-dtags",
         "-Wl,--push-state,--no-as-needed",
         # The second one first: the loader runs the constructors from the end.
         *(str(second), "-Xlinker", "-rpath", "-Xlinker", str(second.parent)),
