@@ -59,7 +59,7 @@ def new(
 
         opwright new sketch --python-only --json -
 
-        opwright new ops/vision --from torchvision::roi_align --from torchvision::nms
+        opwright new ops/vision --from torchvision::roi_align
     """
     from opwright.scaffold.create import create
     from opwright.scaffold.flavour import Flavour
