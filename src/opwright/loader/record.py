@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload, OpOverloadPacket
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -140,9 +141,9 @@ class _Called(TorchFunctionMode):
 
 
 def _only_overload(function: Any) -> Any:
-    if isinstance(function, torch._ops.OpOverload):  # noqa: SLF001  it has no public name
+    if isinstance(function, OpOverload):
         return function
-    if isinstance(function, torch._ops.OpOverloadPacket) and function.overloads() == ["default"]:  # noqa: SLF001  the same
+    if isinstance(function, OpOverloadPacket) and function.overloads() == ["default"]:
         return function.default
     return None
 

@@ -23,7 +23,7 @@ _DRAWN = {"dtype", "shape", "strides", "mean", "deviation", "low", "high", "seed
 
 
 def encoded(value: Any) -> Any:
-    """A value that is no tensor, as data: `torch.float32` becomes {"torch": "float32"}."""
+    """An argument other than a tensor, as data: `torch.float32` becomes {"torch": "float32"}."""
     import torch
 
     if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
@@ -62,7 +62,11 @@ def recorded_calls(path: Path, dtype: torch.dtype, device: str) -> Iterator[tupl
     """
     content = _read(path)
     for call in content["calls"]:
-        args, kwargs = (_restored(call[part], dtype, device) for part in ("args", "kwargs"))
+        try:
+            args, kwargs = (_restored(call[part], dtype, device) for part in ("args", "kwargs"))
+        except (RuntimeError, TypeError, ValueError) as error:
+            msg = f"{path} describes a tensor that cannot be made ({type(error).__name__}): record the calls again"
+            raise SpecError(msg) from error
         yield tuple(args), kwargs
 
 
@@ -138,6 +142,6 @@ def _constant(name: str) -> Any:
 
     found = getattr(torch, str(name), None)
     if not isinstance(found, (torch.dtype, torch.layout, torch.memory_format)):
-        msg = f"a file of recorded calls names {name!r}, which is no dtype, layout or memory format: record it again"
+        msg = f"a file of recorded calls names {name!r}, which is not a dtype, layout or memory format: record it again"
         raise SpecError(msg)
     return found

@@ -133,5 +133,14 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_a_name_in_a_file_is_no_way_to_other_things_of_pytorch(tmp_path: Path) -> None:
     torch.save({"format": 1, "calls": [{"args": [{"torch": "load"}], "kwargs": {}}]}, tmp_path / "f.pt")
-    with pytest.raises(SpecError, match="names 'load', which is no dtype, layout or memory format"):
+    with pytest.raises(SpecError, match="names 'load', which is not a dtype, layout or memory format"):
+        list(opwright.Make().recorded(tmp_path / "f.pt"))
+
+
+@pytest.mark.parametrize("changed", [{"shape": [-1]}, {"seed": "one"}, {"strides": [1, 1]}])
+def test_a_tensor_that_cannot_be_made_is_an_error_of_the_file(tmp_path: Path, changed: dict[str, Any]) -> None:
+    described = {"dtype": "float32", "shape": [3], "strides": [1], "mean": 0.0, "deviation": 1.0}
+    described |= {"low": -1.0, "high": 1.0, "seed": 0, **changed}
+    torch.save({"format": 1, "calls": [{"args": [described], "kwargs": {}}]}, tmp_path / "f.pt")
+    with pytest.raises(SpecError, match=r"f\.pt describes a tensor that cannot be made \(.*record the calls again"):
         list(opwright.Make().recorded(tmp_path / "f.pt"))

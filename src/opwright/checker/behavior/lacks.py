@@ -27,7 +27,7 @@ _READS_MEMORY = re.compile(
 def lack(subject: Subject, runtime: str) -> str:
     """What the operator lacks to run in `runtime`, and how to add it; empty if it lacks nothing.
 
-    Opwright registers both for its own operators, so that only those that somebody else registers can lack them.
+    Only operators that somebody else registers can lack something: opwright registers both for its own.
     """
     if not subject.is_external:
         return ""
@@ -57,6 +57,6 @@ def runs_on_fake_tensors(subject: Subject) -> bool:
     except UnsupportedOperatorException:
         return False
     except Exception as error:
-        # A kernel for every device, which computes and is no composition of others.
+        # A kernel for every device that reads memory itself, instead of calling other operators.
         return _READS_MEMORY.search(str(error)) is None
     return True
