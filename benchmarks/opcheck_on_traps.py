@@ -17,48 +17,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
-import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from opcheck import ended, opcheck
 
 TRAPS = Path(__file__).resolve().parents[1] / "tests" / "packages" / "traps"
-SECONDS = 300
-
-# Runs in its own process: takes the folder of a library, and prints the first objection.
-OPCHECK = """
-import sys
-import torch
-from torch.utils import _pytree as pytree
-import opwright
-from opwright import BuildError, Make
-
-def with_grad(tensor):
-    return tensor.detach().clone().requires_grad_() if tensor.is_floating_point() else tensor
-
-try:
-    library = opwright.open(sys.argv[1])
-except BuildError:
-    print("not built")
-    sys.exit()
-for op in library.library.ops.values():
-    overload = getattr(library.ops, op.name).default
-    for sample in op.draw(Make()):
-        args, kwargs = op.spread(op.bind(sample))
-        # PyTorch allows no leaf that requires grad to be mutated.
-        with_grads = [] if op.mutates else [pytree.tree_map_only(torch.Tensor, with_grad, args)]
-        for given in (args, *with_grads):
-            try:
-                torch.library.opcheck(overload, tuple(given), kwargs)
-            except Exception as error:
-                print(f"{type(error).__name__}:", " ".join(str(error).split())[:200])
-                sys.exit(1)
-"""
 
 
 @dataclass(frozen=True)
@@ -84,7 +50,7 @@ def main() -> None:
     expected: dict[str, dict[str, Any]] = json.loads((TRAPS / "expected.json").read_text(encoding="utf-8"))
     if unknown := set(arguments.trap or ()) - set(expected):
         sys.exit(f"unknown trap {', '.join(sorted(unknown))}: expected names among {', '.join(expected)}")
-    judges = {"opcheck": opcheck} | ({} if arguments.opcheck_only else {"opwright check": opwright_check})
+    judges = {"opcheck": opcheck_verdict} | ({} if arguments.opcheck_only else {"opwright check": opwright_check})
     table: dict[str, dict[str, Verdict]] = {}
     for name in arguments.trap or expected:
         table[name] = {judge: run(TRAPS / name, expected[name]) for judge, run in judges.items()}
@@ -98,23 +64,23 @@ def main() -> None:
         Path(arguments.json).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
 
-def opcheck(folder: Path, expected: dict[str, Any]) -> Verdict:
+def opcheck_verdict(folder: Path, expected: dict[str, Any]) -> Verdict:
     """The verdict of `torch.library.opcheck` on the library in `folder`."""
-    ended = {build: _outcome([sys.executable, "-c", OPCHECK, str(folder)], build) for build in ("repaired", "faulty")}
-    if ended["repaired"][0] != 0:
-        return Verdict(caught=False, summary=f"objects to the repaired twin too: {_summary(*ended['repaired'])}")
-    code, text = ended["faulty"]
-    return Verdict(caught=code != 0, summary=_summary(code, text))
+    builds = {build: opcheck(folder, _environment(build)) for build in ("repaired", "faulty")}
+    if builds["repaired"].code != 0:
+        return Verdict(caught=False, summary=f"objects to the repaired twin too: {builds['repaired'].summary}")
+    return Verdict(caught=builds["faulty"].code != 0, summary=builds["faulty"].summary)
 
 
 def opwright_check(folder: Path, expected: dict[str, Any]) -> Verdict:
     """The verdict of `opwright check` on the library in `folder`."""
     extent = [] if expected.get("full") else ["--quick"]
-    code, text = _outcome([sys.executable, "-m", "opwright", "check", str(folder), *extent, "--json", "-"], "faulty")
+    command = [sys.executable, "-m", "opwright", "check", str(folder), *extent, "--json", "-"]
+    done = ended(command, _environment("faulty"))
     try:
-        report = json.loads(text)
+        report = json.loads(done.text)
     except json.JSONDecodeError:
-        return Verdict(caught=False, summary=f"no report: {_summary(code, text)}")
+        return Verdict(caught=False, summary=f"no report: {done.summary}")
     failures = [*report["failures"], *(failure for cell in report["cells"] for failure in cell["failures"])]
     found = list(dict.fromkeys(failure["kind"] for failure in failures))
     wanted = [kind in found for kind in expected["kind"]]
@@ -140,28 +106,8 @@ def one_line(verdict: tuple[str, Verdict]) -> str:
     return f"{verdict[0]} {'caught it' if verdict[1].caught else 'did not'} ({verdict[1].summary})"
 
 
-def _outcome(command: Sequence[str], build: str) -> tuple[int, str]:
-    """The exit code and the standard output of a program; a negative code is a signal, 124 a timeout."""
-    environment = {**os.environ, "OPWRIGHT_TRAP": build}
-    try:
-        ended = subprocess.run(
-            command,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return 124, ""
-    return ended.returncode, ended.stdout.strip()
-
-
-def _summary(code: int, text: str) -> str:
-    if code < 0:
-        return f"the process died of {signal.Signals(-code).name}"
-    return text or {0: "passed", 124: f"timed out after {SECONDS} s"}.get(code, f"exit code {code}")
+def _environment(build: str) -> dict[str, str]:
+    return {**os.environ, "OPWRIGHT_TRAP": build}
 
 
 if __name__ == "__main__":

@@ -138,6 +138,57 @@ def _(make: Make) -> Iterator[Sample]:
     shift[:, 0, 2] = torch.arange(batch) + 0.25
     yield make.call(make.rand(batch, rows, columns, 2), shift, 7, 8, inverse_map=True)
 
+    # The largest images, and a matrix that has just an inverse.
+    wide = make.randint(-500, 500, 1, MAX_IMAGE_SIDE, SCALAR_CHANNELS, dtype=torch.int16)
+    # Not 1e10: PyTorch 2.13 saves a list in a graph with 10000000000, without a point, and cannot load it again.
+    beyond_int = 1e10 + 0.5
+    yield make.call(wide, tilted, 9, 13, "nearest", border_value=[beyond_int, -beyond_int, 2.5, 3.5])
+    yield make.call(make.rand(MAX_IMAGE_SIDE, 1), _nearly_singular(17), 1, 1)
+    yield make.call(make.rand(2, 3, MAX_CHANNELS), tilted, 5, 6, border_value=[0.5])
+
+
+@warp_perspective.errors
+def _(make: Make) -> Iterator[tuple[str, Sample]]:
+    """What the numbers of a warp decide, and the messages of checks that another one would follow."""
+    image, identity = make.rand(5, 7, 3), torch.eye(3)
+    for at in range(9):
+        broken = torch.eye(3).flatten()
+        broken[at] = math.nan if at % 2 else math.inf
+        yield "warp must be finite", make.call(image, broken.view(3, 3), 3, 3)
+    yield "matrix 1 is singular", make.call(image.repeat(2, 1, 1, 1), torch.stack([identity, 0 * identity]), 3, 3)
+    yield "matrix 0 is singular", make.call(image, _nearly_singular(16), 3, 3)
+    yield "matrix 0 is singular", make.call(image, torch.arange(9.0).view(3, 3), 3, 3)
+    yield "matrix 0 is singular", make.call(image, torch.eye(3, dtype=torch.float64) * 1e-200, 3, 3)
+    yield "image must have shape", make.call(make.rand(5), identity, 3, 3)
+    yield "image must have 1 to 32766 rows", make.call(make.rand(0, 7), identity, 3, 3)
+    yield "image must have 1 to 32766 rows", make.call(make.rand(5, 0), identity, 3, 3)
+    yield "image must have 1 to 32766 rows", make.call(make.rand(MAX_IMAGE_SIDE + 1, 1), identity, 3, 3)
+    yield "image must have 1 to 32766 rows", make.call(make.rand(1, MAX_IMAGE_SIDE + 1), identity, 3, 3)
+    yield "image must have 1 to 512 channels", make.call(make.rand(5, 7, 0), identity, 3, 3)
+    yield "image must have 1 to 512 channels", make.call(make.rand(2, 5, 7, MAX_CHANNELS + 1), identity, 3, 3)
+    yield "warp must have shape (3, 3), or (N, 3, 3)", make.call(image, identity[:2], 3, 3)
+    yield "warp must have shape (3, 3), or (N, 3, 3)", make.call(image, identity[:, :2], 3, 3)
+    yield "warp must have shape (3, 3), or one matrix for each", make.call(image, identity.repeat(5, 1, 1), 3, 3)
+    yield "height must be 1 to", make.call(image, identity, MAX_OUTPUT_SIDE + 1, 3)
+    yield "width must be 1 to", make.call(image, identity, 3, MAX_OUTPUT_SIDE + 1)
+    yield "height must be 1 to", make.call(image, identity, 0, 3)
+    yield "width must be 1 to", make.call(image, identity, 3, 0)
+    yield "there is no memory", make.call(image[:, :, 0], identity, MAX_OUTPUT_SIDE, MAX_OUTPUT_SIDE)
+    yield "fewer than 2^63 bytes", make.call(image, identity, MAX_OUTPUT_SIDE, MAX_OUTPUT_SIDE)
+    yield "'transparent' is not supported", make.call(image, identity, 3, 3, border_mode="transparent")
+    yield "must be one of nearest, linear", make.call(image, identity, 3, 3, "area")
+    yield "border_value must have one number", make.call(image, identity, 3, 3, border_value=[1.0, 2.0])
+    five = make.rand(5, 7, 5)
+    yield "border_value must have one number", make.call(five, identity, 3, 3, border_value=[1.0] * 5)
+    yield "takes images of up to 4 channels", make.call(five, identity, 3, 3, "cubic")
+    whole = make.randint(0, 9, 5, 7, dtype=torch.int16)
+    yield "border_value of an integer image", make.call(whole, identity, 3, 3, border_value=[math.nan])
+
+
+def _nearly_singular(units: int) -> Tensor:
+    """A matrix with a determinant of `units` * 2^-52; up to 16, that is within the rounding errors of its products."""
+    return torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0 + units * 2.0**-52, 0.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
+
 
 def _grid(warp: Tensor, height: int, width: int, steps: int, inverse_map: bool) -> Grid:
     """Output positions to image positions, in float64 and then in whole `steps` of a pixel."""

@@ -128,6 +128,6 @@ def test_mypy_in_strict_mode_passes_what_is_right_and_finds_what_is_wrong(tmp_pa
         'Module has no attribute "Libary"',
         'Argument "sources" to "Library" has incompatible type "int"',
         'No overload variant of "op" of "Library"',
-        'Argument 1 to "samples" of "Op" has incompatible type',
+        'Argument 1 to "samples" of "ClaimedOp" has incompatible type',
     ):
         assert fault in ended.stdout

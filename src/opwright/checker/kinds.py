@@ -35,6 +35,7 @@ class Kind(enum.Enum):
     HEAP = "heap-corruption"
     HANG = "hang"
     RAISES = "raises"
+    MESSAGE = "wrong-error"
     WRONG_RESULT = "wrong-result"
     WRONG_DTYPE = "wrong-dtype"
     RESULT_TYPE = "result-type"
@@ -303,6 +304,12 @@ _DIAGNOSES = {
         "the kernel does not check dtype, device, rank or sizes, and reads out of bounds",
         "check every argument before memory is touched: opwright/check.h",
         elsewhere="report it to the maintainers; if the operator is right, let the reference accept the call too",
+    ),
+    Kind.MESSAGE: Diagnosis(
+        "the error has another message",
+        "another check comes first, or none does and a later call fails",
+        "check the arguments in the order of the messages in @op.errors, or correct the message there",
+        elsewhere="correct the message in @op.errors",
     ),
     Kind.FAKE_SHAPE: Diagnosis(
         "the fake kernel returns another shape",

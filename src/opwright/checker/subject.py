@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from opwright.checker.cases.code import call_code
 from opwright.checker.cases.cost import Costs
 from opwright.checker.cases.large import large_case
-from opwright.checker.cases.samples import samples
-from opwright.checker.cases.search import pairs, varied
+from opwright.checker.cases.samples import errors, samples
+from opwright.checker.cases.search import limits, pairs, varied
 from opwright.checker.judge import LocalJudge
 from opwright.errors import SpecError
 from opwright.loader.external import has_argument_names, is_external
@@ -88,6 +88,16 @@ class Subject:
         return made
 
     @functools.cached_property
+    def errors(self) -> list[tuple[str, Case]]:
+        """The calls that raise an error, as the author claims, and a part of each message; not outside the domain.
+
+        Raises:
+            SpecError: they do not match the operator.
+        """
+        made = errors(self.op, self.device, self.options.seed)
+        return [(message, case) for message, case in made if not self.is_outside(case)]
+
+    @functools.cached_property
     def claimed(self) -> list[Case]:
         """The author's own calls, in every dtype that they claim."""
         return [*self.samples, *(case for case in self.varied if case.claimed)]
@@ -131,6 +141,13 @@ class Subject:
         """Two variations at once, which must be correct or rejected; without those outside the domain."""
         for case in pairs(self.op, self.samples, self.varied, self.options, self._costs):
             if not self.is_outside(case):
+                yield case
+
+    def limits(self) -> Iterator[Case]:
+        """Calls at the limits of what the reference accepts, and beyond; without those outside the domain."""
+        known = {case.name for case in self.varied}
+        for case in limits(self.op, self.samples, self.device, self.options, self._costs):
+            if case.name not in known and not self.is_outside(case):
                 yield case
 
     def is_outside(self, case: Case) -> bool:

@@ -9,6 +9,7 @@ import click
 from opwright.checker.runtime_table import RUNTIME_NAMES
 from opwright.checker.sanitize import SANITIZERS
 from opwright.cli.arguments import (
+    PATH,
     devices_option,
     html_option,
     junit_option,
@@ -21,6 +22,13 @@ from opwright.cli.output import print_annotations, stderr, stdout, write_json, w
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def _files(context: click.Context, _option: click.Parameter, given: tuple[Path, ...]) -> tuple[Path, ...]:
+    if given and context.params.get("mutants") is None:
+        msg = "--file needs --mutants: a check without mutants changes no file."
+        raise click.UsageError(msg)
+    return given
 
 
 def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -> tuple[str, ...]:
@@ -59,7 +67,17 @@ def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -
     type=click.IntRange(min=1),
     is_flag=False,
     flag_value=60,
+    is_eager=True,  # --file looks at it
     help="Change the sources in N small ways (60 by default), one at a time, and show which the check does not notice.",
+)
+@click.option(
+    "--file",
+    "files",
+    metavar="FILE",
+    multiple=True,
+    type=PATH,
+    callback=_files,
+    help="With --mutants: change only this file; repeat for more.",
 )
 @click.option("--fail-fast", is_flag=True, help="Stop at the first fault; runs the quickest runtimes first.")
 @html_option
@@ -78,6 +96,7 @@ def check(
     large: bool,
     sanitize: tuple[str, ...],
     mutants: int | None,
+    files: tuple[Path, ...],
     fail_fast: bool,
     html: Path | None,
     junit: Path | None,
@@ -102,7 +121,7 @@ def check(
 
         opwright check ops/mine --sanitize address,undefined
 
-        opwright check ops/mine --mutants 100 --quick
+        opwright check ops/mine --mutants 100 --file ops/mine/cpu.cpp
 
         opwright check ops/mine --html report.html --json report.json
     """
@@ -112,6 +131,7 @@ def check(
         if given := [option for option, is_given in excluded.items() if is_given]:
             msg = f"--mutants excludes {' and '.join(given)}: leave one of them out."
             raise click.UsageError(msg)
+        selection["files"] = files
         check_mutants(path, mutants, selection, html=html, github=github, verbose=verbose, json=json)
         return
     from opwright.checker.check import check as check_library

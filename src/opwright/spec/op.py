@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from opwright.errors import SpecError
+from opwright.spec.claims import ClaimedOp
 from opwright.spec.differentiable import merged, ordered
-from opwright.spec.domain import Domain, make_domain
-from opwright.spec.samples import Make, Sample, SampleFunction, draw_samples
 from opwright.spec.schema import Parameter, parameters_of, require_same_parameters, results_of, schema_of
-from opwright.spec.timed import TimedOp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import torch
+
+    from opwright.spec.samples import Sample
 
 # The devices for which a kernel can be written in Python.
 KERNEL_DEVICES = ("cpu", "cuda")
@@ -65,7 +65,7 @@ class OpLibrary(Protocol):
         """Do what `Op.for_training` says."""
 
 
-class Op(TimedOp):
+class Op(ClaimedOp):
     """An operator as its author describes it. `Library.op` makes it; calling it runs the reference.
 
     Attributes:
@@ -103,9 +103,6 @@ class Op(TimedOp):
         self.own_gradient: Backward | None = None
         self.has_own_reference = True
         self._differentiable = None if differentiable is None else tuple(differentiable)
-        self._samples: SampleFunction | None = None
-        self._dtypes: tuple[torch.dtype, ...] = ()
-        self._domain: Domain | None = None
         self._fake: Callable[..., Any] | None = None
         self._oracle: Callable[..., Any] | None = None
         self._vmap: Callable[..., Any] | None = None
@@ -218,49 +215,6 @@ class Op(TimedOp):
         )
 
     # -- added by the author --------------------------------------------------------------------------
-
-    @overload
-    def samples(self, function: SampleFunction, /) -> SampleFunction: ...
-    @overload
-    def samples(self, /, *, dtypes: Sequence[torch.dtype]) -> Callable[[SampleFunction], SampleFunction]: ...
-    def samples(
-        self, function: SampleFunction | None = None, /, *, dtypes: Sequence[torch.dtype] = ()
-    ) -> SampleFunction | Callable[[SampleFunction], SampleFunction]:
-        """Claim calls with which the operator works: decorates a generator of calls.
-
-        Args:
-            function: takes a `Make`, and yields a tuple of arguments, or `make.call(...)`, for each call.
-            dtypes: dtypes besides float32 that are claimed for the floating-point tensors that `make` makes.
-
-        Example:
-            @scale.samples
-            def _(make):
-                yield make.randn(16, 33), 2.5
-        """
-
-        def keep(function: SampleFunction) -> SampleFunction:
-            self._samples = function
-            self._dtypes = tuple(dtypes)
-            return function
-
-        return keep if function is None else keep(function)
-
-    def domain(self, function: F) -> F:
-        """State the domain: decorates a function with the operator's parameters that returns whether a call is inside.
-
-        Outside the domain, the operator's behavior is undefined, and `check` and `bench` do not call it. Samples must
-        be inside. A call for which the function raises is outside.
-
-        Raises:
-            SpecError: the function takes other parameters.
-
-        Example:
-            @gather_rows.domain
-            def _(x, index):  # indices are trusted
-                return bool(((index >= 0) & (index < x.shape[0])).all())
-        """
-        self._domain = make_domain(self.qualified_name, self.reference, function)
-        return function
 
     def fake(self, function: F) -> F:
         """Replace the derived fake kernel: decorates a function that returns empty results, with shapes and dtypes."""
@@ -388,45 +342,6 @@ class Op(TimedOp):
         return self.library.describe_training_form(self, reference)
 
     # -- used by check -----------------------------------------------------------------------
-
-    @property
-    def has_samples(self) -> bool:
-        """Whether it has samples, its own or those of the operator whose gradient it computes."""
-        return self._samples is not None
-
-    @property
-    def dtypes(self) -> tuple[torch.dtype, ...]:
-        """The further dtypes that its samples claim: the operator may not reject its samples in these."""
-        return self._dtypes
-
-    def draw(self, make: Make) -> Iterator[Sample]:
-        """The sample calls, made with `make`.
-
-        Raises:
-            SpecError: there are none, or they are not made as they should be.
-        """
-        if self._samples is None:
-            msg = (
-                f"{self.qualified_name} has no samples: write below it\n\n"
-                f"@{self.name}.samples\ndef _(make):\n    yield make.randn(16, 33), ..."
-            )
-            raise SpecError(msg)
-        return draw_samples(self._samples, make, self.qualified_name)
-
-    @property
-    def has_domain(self) -> bool:
-        """Whether it is undefined for some calls."""
-        return self._domain is not None
-
-    def why_outside(self, bound: dict[str, Any]) -> str:
-        """Why the call with the arguments `bound` lies outside the domain; empty if it lies inside.
-
-        The author's function may write to the arguments.
-        """
-        if self._domain is None:
-            return ""
-        positional, keywords = self.spread(bound)
-        return self._domain.why_outside(positional, keywords)
 
     @property
     def hand_written_fake(self) -> Callable[..., Any] | None:

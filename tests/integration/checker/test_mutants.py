@@ -83,6 +83,7 @@ def test_every_kind_of_fate(tmp_path: Path) -> None:
     assert found["shift.h:6: comparison: > -> >="] == "equivalent"  # the compiler knows that there is none
     assert found["cpu.cpp:11: constant: 1 -> 2"] == "marked"
     assert report.possible == len(report.results)
+    assert all(result.by_quick == (result.fate == "killed") for result in report.results)
     assert {path: path.read_bytes() for path in folder.rglob("*.*")} == before
     noticed = {result.mutant.name: result.noticed for result in report.results}
     assert noticed["shift.h:5: arithmetic: + -> -"] == "shift in eager: wrong-result (sample 1)"
@@ -140,3 +141,17 @@ def test_options_of_other_checks_are_refused(tmp_path: Path, option: list[str]) 
     ended = CliRunner().invoke(app, ["check", str(tmp_path), "--mutants", *option])
     assert ended.exit_code == 2
     assert f"--mutants excludes {option[0]}: leave one of them out." in ended.output
+
+
+def test_only_the_given_files_are_changed(tmp_path: Path) -> None:
+    folder = written(tmp_path)
+    report = check_mutants(folder, 1, runtimes=["eager"], files=[folder / "native/shift.h"], quick=True, seed=0)
+    assert {result.mutant.file.name for result in report.results} == {"shift.h"}
+    with pytest.raises(SpecError, match=r"other\.h has nothing to change: choose among .*cpu\.cpp, .*shift\.h"):
+        check_mutants(folder, 1, runtimes=["eager"], files=[folder / "native/other.h"], quick=True)
+
+
+def test_file_needs_mutants(tmp_path: Path) -> None:
+    ended = CliRunner().invoke(app, ["check", str(tmp_path), "--file", "cpu.cpp"])
+    assert ended.exit_code == 2
+    assert "--file needs --mutants: a check without mutants changes no file." in ended.output

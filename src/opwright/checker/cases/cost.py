@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from opwright.spec import Op
 
 _MOST_ELEMENTS = 2**24
+_ANY = 2**63
 # Processor time, which other load does not change: of one trial, and of all trials of a search.
 _SECONDS = 2.0
+# A reference that runs for longer without an error accepts its arguments.
+_SECONDS_OF_A_LIMIT = 0.25
 _ALL_SECONDS = 40.0
 # The same for a trial that calls no operator. An error in the middle of PyTorch's own code, where a signal may raise
 # one, can end the process: wherever an operator is called, the limit above raises the error there.
@@ -145,6 +148,22 @@ class Costs:
         self.left_out += not found
         return found
 
+    def accepts(self, arguments: dict[str, Any], device: str = "") -> bool | None:
+        """Whether the reference accepts these arguments, run without numbers; None if that does not show it.
+
+        Args:
+            arguments: the arguments.
+            device: if given, the device of those that are on the meta device.
+        """
+        if not self._has_time():
+            return None
+        started = time.process_time()
+        cost = _cost_without_numbers(self._op, arguments, _ANY, _SECONDS_OF_A_LIMIT, device)
+        self._seconds += time.process_time() - started
+        if cost in (_Cost.UNSEEN, _Cost.BY_NUMBERS):
+            return None
+        return cost is not _Cost.REJECTED
+
     def _is_affordable(self, arguments: dict[str, Any], most_elements: int) -> bool:
         leaves = pytree.tree_leaves(arguments)
         numbers = [number for leaf in leaves for number in _numbers(leaf)]
@@ -188,10 +207,12 @@ class _Cost(enum.Enum):
     UNSEEN = enum.auto()  # the reference computes outside PyTorch
 
 
-def _cost_without_numbers(op: Op, arguments: dict[str, Any], most_elements: int) -> _Cost:
+def _cost_without_numbers(
+    op: Op, arguments: dict[str, Any], most_elements: int, seconds: float = _SECONDS, device: str = ""
+) -> _Cost:
     mode = FakeTensorMode(static_shapes=True, shape_env=ShapeEnv())
-    fake = _faked(mode, arguments)
-    limit = _SizeLimit(most_elements, _SECONDS)
+    fake = _faked(mode, arguments, device)
+    limit = _SizeLimit(most_elements, seconds)
     try:
         _run_reference(op, fake, limit, mode)
     except (TooExpensiveError, TimeLimitError):
@@ -203,10 +224,13 @@ def _cost_without_numbers(op: Op, arguments: dict[str, Any], most_elements: int)
     return _Cost.UNKNOWN_SIZE if limit.has_unknown_size else _Cost.LOW
 
 
-def _faked(mode: FakeTensorMode, values: Any) -> Any:
-    """`values` with fake tensors of the same layouts."""
+def _faked(mode: FakeTensorMode, values: Any, device: str = "") -> Any:
+    """`values` with fake tensors of the same layouts; those of the meta device are on `device`, if that is given."""
 
     def fake(tensor: Tensor) -> Tensor:
+        if tensor.is_meta and device:
+            with mode:
+                return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device)
         # PyTorch cannot fake every view, so fake a tensor of the same memory that is none: a complex tensor whose base
         # is one row of real numbers is such a view.
         own = Layout.of(tensor).view(tensor.untyped_storage()) if tensor.layout == torch.strided else tensor

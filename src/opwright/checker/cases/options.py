@@ -47,7 +47,7 @@ def options(op: Op, case: Case) -> Iterator[Variation]:
         for other in _others(parameter, value, literals, case):
             if not any(_same(other, one) for one in seen):
                 seen.append(other)
-                yield _given(parameter.name, other)
+                yield given(parameter.name, other)
 
 
 def thresholds(op: Op, case: Case) -> list[float]:
@@ -60,7 +60,8 @@ def thresholds(op: Op, case: Case) -> list[float]:
     return list(found)[:_MOST_THRESHOLDS]
 
 
-def _given(name: str, value: Any) -> Variation:
+def given(name: str, value: Any) -> Variation:
+    """The variation in which the argument `name` is `value`."""
     shown = f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else _shown(value)
     return Variation(f"{name}={shown}", Family.OPTION, lambda arguments: {**arguments, name: value}, name)
 

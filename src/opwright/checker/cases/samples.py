@@ -44,6 +44,19 @@ def samples(op: Op, device: str, seed: int) -> list[Case]:
     return cases
 
 
+def errors(op: Op, device: str, seed: int) -> list[tuple[str, Case]]:
+    """The calls that raise an error, as the author claims, and a part of each message.
+
+    Raises:
+        SpecError: they do not match the operator.
+    """
+    with _seeded(seed, device):
+        return [
+            (message, Case(f"error {number}", Family.SAMPLE, op.bind(sample)))
+            for number, (message, sample) in enumerate(op.draw_errors(Make(seed=seed, device=device)), 1)
+        ]
+
+
 @contextlib.contextmanager
 def _seeded(seed: int, device: str) -> Iterator[None]:
     """Seed the generators that samples can use besides `make`: each process of a check draws the same samples."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from opwright.checker.cases.case import Case, Family, size_family
 from opwright.checker.cases.combined import combined
 from opwright.checker.cases.layouts import far_apart, layouts
+from opwright.checker.cases.limits import integer_limits, size_limits
 from opwright.checker.cases.options import options as other_options
 from opwright.checker.cases.options import thresholds
 from opwright.checker.cases.resized import resized
@@ -143,6 +144,19 @@ def pairs(op: Op, given: list[Case], varied: list[Case], options: Options, costs
     for case in combined(op, chosen, _QUICK_COMBINED if options.quick else _COMBINED, options.seed):
         if costs.is_affordable(case.arguments, _MOST_COMBINED_ELEMENTS):
             yield case
+
+
+def limits(op: Op, given: list[Case], device: str, options: Options, costs: Costs) -> Iterator[Case]:
+    """The samples `given` with the largest and smallest sizes and integers that the reference accepts, and beyond."""
+    smallest = by_size(given)
+    few = [at for at in smallest if elements_in(given[at].arguments) <= _FEW_ELEMENTS]
+    slots = size_slots(op, device, options.seed)[:_MOST_SIZES_VARIED]
+    for at in smallest[:1] if options.quick else few or smallest[:1]:
+        tried = list(size_limits(op, at, slots, costs, device, options.seed))
+        integers = _made(integer_limits(given[at], costs), given[at])
+        for case in (*_sized(op, given, [at], tried, device, options), *integers):
+            if costs.is_affordable(case.arguments):
+                yield case
 
 
 def _numbers_with_options(op: Op, sample: Case, options: Options) -> Iterator[Case]:

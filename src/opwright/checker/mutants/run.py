@@ -52,6 +52,7 @@ def check_mutants(
     ops: Sequence[str] = (),
     runtimes: Sequence[str] = (),
     devices: Sequence[str] = (),
+    files: Sequence[str | Path] = (),
     seed: int | None = None,
     quick: bool = False,
     progress: MutantWatcher | None = None,
@@ -66,12 +67,13 @@ def check_mutants(
         ops: the operators to check; all by default.
         runtimes: the runtimes to check them in; all eleven by default.
         devices: the devices, as for `opwright.check`.
+        files: the files to change; all by default.
         seed: the seed of the choice of mutants, and of the check's inputs; a new one by default.
         quick: check with `quick`.
         progress: receives the progress.
 
     Raises:
-        SpecError: there is nothing to change, or the check fails without a change.
+        SpecError: there is nothing to change, a file is not one of the library's, or the check fails without a change.
         OpwrightError: the library cannot be built.
     """
     started = time.perf_counter()
@@ -80,7 +82,7 @@ def check_mutants(
     seed = new_seed() if seed is None else seed
     watcher = progress or NullMutantWatcher()
     plan = plan_library(described, Cache()) if described.sources else None
-    mutants = [*_native_mutants(plan), *python_mutants(described)]
+    mutants = _in_files(files, [*_native_mutants(plan), *python_mutants(described)])
     if not mutants:
         msg = (
             f"the library {described.namespace!r} has nothing to change: no native sources, and no kernel in Python "
@@ -113,6 +115,18 @@ def _native_mutants(plan: Plan | None) -> list[Mutant]:
     sources = [source for source in plan.sources if source != generated]
     files = authors_files(sources, plan.include_dirs)
     return [mutant for file in files for mutant in cpp_mutants(file)]
+
+
+def _in_files(files: Sequence[str | Path], mutants: list[Mutant]) -> list[Mutant]:
+    """The mutants of `files`; all if there are no files."""
+    found = {mutant.file for mutant in mutants}
+    wanted = [Path(file).resolve() for file in files]
+    for file in wanted:
+        if file not in found:
+            names = ", ".join(sorted(map(str, found))) or "none"
+            msg = f"{file} has nothing to change: choose among {names}"
+            raise SpecError(msg)
+    return [mutant for mutant in mutants if mutant.file in wanted] if wanted else mutants
 
 
 def _judged(
@@ -171,7 +185,7 @@ class _Trials:
             for mirror in pool.map(lambda folder: Mirror(library, plan, folder), folders):
                 self._mirrors.put(mirror)
         self._statuses: dict[bool, dict[CellName, str]] = {}
-        self._seen: dict[Path | None, str] = {}
+        self._seen: dict[Path | None, tuple[str, bool]] = {}
 
     def check_original(self) -> None:
         """Check the library without a change.
@@ -217,26 +231,25 @@ class _Trials:
             return MutantResult(mutant, "rejected", str(error))
         if not built.is_changed:
             return MutantResult(mutant, "equivalent")
-        noticed = self._noticed(built)
-        return MutantResult(mutant, "killed" if noticed else "survived", noticed)
+        noticed, by_quick = self._noticed(built)
+        return MutantResult(mutant, "killed" if noticed else "survived", noticed, by_quick)
 
-    def _noticed(self, built: Built) -> str:
-        """How the check notices the change; empty if it does not."""
+    def _noticed(self, built: Built) -> tuple[str, bool]:
+        """How the check notices the change, empty if it does not; and whether a quick check does."""
         if built.shared_object in self._seen:
             return self._seen[built.shared_object]
-        noticed = ""
+        found = "", False
         for quick in self._rounds:
             try:
-                cells = self._run(built, quick=quick)
+                noticed = _difference(self._statuses[quick], self._run(built, quick=quick))
             except LoadError as error:
                 noticed = f"load: {str(error).splitlines()[0]}"
-                break
-            noticed = _difference(self._statuses[quick], cells)
             if noticed:
+                found = noticed, quick
                 break
         if built.op_file.name == "op.py":
-            self._seen[built.shared_object] = noticed
-        return noticed
+            self._seen[built.shared_object] = found
+        return found
 
     @property
     def _rounds(self) -> list[bool]:

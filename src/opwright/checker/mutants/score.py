@@ -21,12 +21,14 @@ class MutantResult:
         fate: `killed` if the check noticed it; `survived` if not; `equivalent` if its object code is that of the
             library; `marked` if the source says that it is equivalent; `rejected` if a compiler rejects it.
         noticed: where and how the check noticed it, or why the author marked it; may be empty.
+        by_quick: whether a quick check noticed it.
         seconds: how long it took.
     """
 
     mutant: Mutant
     fate: Fate
     noticed: str = ""
+    by_quick: bool = False
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -40,6 +42,7 @@ class MutantResult:
             "diff": mutant.diff(),
             "fate": self.fate,
             "noticed": self.noticed,
+            "by_quick": self.by_quick,
             "seconds": self.seconds,
         }
 
@@ -82,8 +85,16 @@ class MutationReport:
     @property
     def score(self) -> float | None:
         """The share of mutants that the check noticed, of those that are not equivalent; None if there are none."""
+        return self._share(self.count("killed"))
+
+    @property
+    def quick_score(self) -> float | None:
+        """The same share for a quick check alone."""
+        return self._share(sum(result.by_quick for result in self.results))
+
+    def _share(self, noticed: int) -> float | None:
         judged = self.count("killed") + self.count("survived")
-        return self.count("killed") / judged if judged else None
+        return noticed / judged if judged else None
 
     @property
     def passed(self) -> bool:
@@ -103,6 +114,7 @@ class MutationReport:
             "possible": self.possible,
             **{fate: self.count(fate) for fate in FATES},
             "score": self.score,
+            "quick_score": self.quick_score,
             "mutants": [result.to_json() for result in self.results],
             "seconds": self.seconds,
         }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from opwright.checker.behavior.errors import check_errors
 from opwright.checker.behavior.forked import check_forked
 from opwright.checker.behavior.guarded_memory import check_guarded_memory
 from opwright.checker.behavior.later import check_finality, check_later
@@ -38,9 +39,11 @@ def run(subject: Subject, recorder: Recorder) -> None:
     check_ownership(subject, recorder)
     check_finality(subject, recorder, subject.samples)
     check_results(subject, recorder, subject.samples)
+    check_errors(subject, recorder)
     if not recorder.failed:
         # A fault on the simplest case would only repeat on its variations.
         check_results(subject, recorder, subject.varied)
+        check_results(subject, recorder, subject.limits())
         _check_large(subject, recorder)
     if not (recorder.failed or recorder.has_died):
         check_results(subject, recorder, subject.pairs())

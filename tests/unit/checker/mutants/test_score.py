@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ CONTENT = b"int f(int a) {\n    return a < 3;\n}\n"
 
 def result(fate: Fate, noticed: str = "") -> MutantResult:
     mutant = Mutant(Path("/mine/cpu.cpp"), 2, 14, Edit(Change.COMPARISON, 28, 29, "<="), CONTENT)
-    return MutantResult(mutant, fate, noticed, 1.0)
+    return MutantResult(mutant, fate, noticed, by_quick=fate == "killed", seconds=1.0)
 
 
 def report(*fates: Fate) -> MutationReport:
@@ -46,6 +47,15 @@ def test_the_last_line_has_the_score_and_the_seed() -> None:
     assert text.splitlines()[-1] == (
         "mine: 3 of 4 mutants killed (75.0 %), 1 survived, 1 equivalent (same object code), 1 marked as equivalent, "
         "1 rejected by the compiler · quick check · 1 min 1 s · seed 7"
+    )
+
+
+def test_a_full_check_says_what_its_quick_part_noticed() -> None:
+    late = replace(result("killed"), by_quick=False)
+    of = replace(report("killed", "killed"), quick=False, results=(result("killed"), late))
+    assert (of.score, of.quick_score) == (1.0, 0.5)
+    assert shown(of).splitlines()[-1] == (
+        "mine: 2 of 2 mutants killed (100.0 %), 1 by its quick part · full check · 1 min 1 s · seed 7"
     )
 
 

@@ -22,6 +22,8 @@ def tally(report: MutationReport) -> str:
         parts = ["no mutant was checked"]
     else:
         parts = [f"{report.count('killed')} of {judged} mutants killed ({100 * report.score:.1f} %)"]
+        if not report.quick:
+            parts.append(f"{sum(result.by_quick for result in report.results)} by its quick part")
     if survived := report.count("survived"):
         parts.append(f"{survived} survived")
     words = {

@@ -1,0 +1,102 @@
+"""Runs `torch.library.opcheck` on the operators of a library, in a process of its own."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+SECONDS = 300
+
+# Takes an op.py or its folder, and its shared object if it is built; prints the first objection.
+PROGRAM = """
+import sys
+from pathlib import Path
+import torch
+from torch.utils import _pytree as pytree
+from opwright import BuildError, Make
+from opwright.loader.open import open_library
+from opwright.spec import library_at
+
+def with_grad(tensor):
+    return tensor.detach().clone().requires_grad_() if tensor.is_floating_point() else tensor
+
+try:
+    library = open_library(library_at(sys.argv[1]), built=Path(sys.argv[2]) if len(sys.argv) > 2 else None)
+except BuildError:
+    print("not built")
+    sys.exit()
+for op in library.library.ops.values():
+    overload = getattr(library.ops, op.name).default
+    for sample in op.draw(Make()):
+        args, kwargs = op.spread(op.bind(sample))
+        # PyTorch allows no leaf that requires grad to be mutated.
+        with_grads = [] if op.mutates else [pytree.tree_map_only(torch.Tensor, with_grad, args)]
+        for given in (args, *with_grads):
+            try:
+                torch.library.opcheck(overload, tuple(given), kwargs)
+            except Exception as error:
+                print(f"{type(error).__name__}:", " ".join(str(error).split())[:200])
+                sys.exit(1)
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended.
+
+    Attributes:
+        code: its exit code; negative for a signal, 124 for a timeout.
+        text: its standard output.
+    """
+
+    code: int
+    text: str
+
+    @property
+    def summary(self) -> str:
+        """The outcome in a few words."""
+        if self.code < 0:
+            return f"the process died of {signal.Signals(-self.code).name}"
+        words = {0: "passed", 124: f"timed out after {SECONDS} s"}
+        return self.text or words.get(self.code, f"exit code {self.code}")
+
+
+def opcheck(path: Path, environment: Mapping[str, str], shared_object: Path | None = None) -> Ended:
+    """Give every operator of a library, with every sample of its author, to `torch.library.opcheck`.
+
+    Floating-point inputs are also given with gradients required, unless the operator mutates something.
+
+    Args:
+        path: the folder of an op.py, or the file.
+        environment: the environment of the process.
+        shared_object: what the library was built to; it is built if needed.
+
+    Returns:
+        The exit code 0 if nothing is objected to.
+    """
+    built = [] if shared_object is None else [str(shared_object)]
+    return ended([sys.executable, "-c", PROGRAM, str(path), *built], environment)
+
+
+def ended(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
+    """Run a program until it ends."""
+    try:
+        done = subprocess.run(
+            command,
+            env=dict(environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Ended(124, "")
+    return Ended(done.returncode, done.stdout.strip())
