@@ -153,6 +153,19 @@ def _near(result: Tensor, own: Tensor, precise: Tensor, extra: float, *, is_fina
     return _same_kind(some, goal) | _same_kind(some, mine) | _within(some, goal, _FACTOR * error + extra, result.dtype)
 
 
+def _eps(goal: Goal, nearby: Nearby) -> float:
+    """The precision of a numeric result: that of its dtype, or of the coarsest argument if the reference rounds to it.
+
+    With one float64 argument among float32 ones, a reference computes in float32 up to where they meet.
+    """
+    eps: float = torch.finfo(goal.own.dtype).eps
+    if nearby.eps <= eps:
+        return eps
+    _, own, precise = _widened(goal.own, goal.own, goal.precise)
+    error = (own - precise).abs().nan_to_num(0.0, 0.0, 0.0)
+    return nearby.eps if bool((error > nearby.eps / _JUMP * precise.abs()).any()) else eps
+
+
 def _explained(result: Tensor, goal: Goal, places: Tensor, shape: Sequence[int], extra: float) -> Tensor:
     """Where changes of the arguments in the last place explain wrong elements.
 
@@ -167,7 +180,7 @@ def _explained(result: Tensor, goal: Goal, places: Tensor, shape: Sequence[int],
     if nearby is None:  # for the type checker
         raise AssertionError
     numeric = _is_numeric(result)
-    eps = torch.finfo(result.dtype).eps if numeric else nearby.eps
+    eps = _eps(goal, nearby) if numeric else nearby.eps
     large = _drawn(nearby.leaf(goal.at, eps), goal, places)
     if not len(large):  # the oracle rejects other numbers, or returns other shapes for them
         return _near(result, goal.own[places], goal.precise[places], extra, is_final=True)

@@ -319,3 +319,28 @@ def test_an_oracle_that_overflows_is_not_finite() -> None:
     assert expected_results(softplus, lambda: {"x": torch.randn(4)}).is_finite
     assert not expected_results(softplus, lambda: {"x": torch.tensor([1.0, 1e4])}).is_finite
     assert expected_results(softplus, lambda: {"x": torch.tensor([1.0, 100.0])}).is_finite
+
+
+@library.op
+def biased(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return x @ weight + bias
+
+
+def test_one_float64_argument_does_not_make_a_computation_in_float32_wrong() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, weight = (torch.randn(40, 40, generator=generator) for _ in range(2))
+    given = {"x": x, "weight": weight, "bias": torch.zeros(40, dtype=torch.float64)}
+    answer = expected_results(biased, lambda: dict(given))
+    # In another order, with other rounding errors where the sum is near zero.
+    summed = torch.stack([x[:, at, None] * weight[at] for at in reversed(range(40))]).cumsum(0)[-1]
+    assert answer.difference([summed.double()]) is None
+    assert answer.difference([(summed + 1e-3).double()]) is not None
+
+
+def test_a_reference_that_computes_in_float64_expects_it_of_mixed_arguments() -> None:
+    given = {"x": torch.randn(40, 40, generator=torch.Generator().manual_seed(0)).double()}
+    given |= {"weight": torch.eye(40, dtype=torch.float64), "bias": torch.ones(40)}
+    answer = expected_results(biased, lambda: dict(given))
+    exact = given["x"] + 1
+    assert answer.difference([exact]) is None
+    assert answer.difference([exact.float().double()]) is not None
