@@ -96,7 +96,7 @@ def varied(op: Op, given: list[Case], device: str, options: Options, costs: Cost
         *(case for at in chosen for case in resized(given[at], _variations_of(given[at], sizes), quick=options.quick)),
         *(case for at in chosen for case in _others(op, given[at], options)),
         *(case for at in small if at not in chosen for case in _made(other_options(op, given[at]), given[at])),
-        *(case for other in dtypes for case in _numbers_in_dtype(other, given[smallest[0]], options)),
+        *(case for other in dtypes for case in _numbers_in_dtype(op, other, given[smallest[0]], options)),
         *_large_with_bad_integers(sizes, options),
         *_far(given[smallest[0]], op),
         *(case for at in small or smallest[:1] for case in _made(_bad(given[at]), given[at])),
@@ -192,14 +192,15 @@ def _others(op: Op, case: Case, options: Options) -> Iterator[Case]:
         unequal(case),
         shared(op, case),
     ):
-        yield from _made(_some(list(variations), options), case)
+        yield from _made(_some(op, case, list(variations), options), case)
 
 
-def _numbers_in_dtype(case: Case, smallest: Case, options: Options) -> Iterator[Case]:
+def _numbers_in_dtype(op: Op, case: Case, smallest: Case, options: Options) -> Iterator[Case]:
     """Other numbers in another dtype, whose range and precision differ: all of them only if the dtype is claimed."""
     if not case.claimed and (options.quick or not case.name.startswith(f"{smallest.name} in ")):
         return
-    numbers = list(contents(case, options.seed, each=False))
+    # In a domain, all tensors may not have the numbers that one alone may.
+    numbers = _inside(op, case, list(contents(case, options.seed, each=op.has_domain)))
     if options.quick or not case.claimed:
         numbers = choice(options.seed).sample(numbers, min(len(numbers), _QUICK_ALONE))
     yield from _made(numbers, case)
@@ -224,10 +225,23 @@ def _made(variations: Iterable[Variation], case: Case) -> Iterator[Case]:
             yield one.of(case)
 
 
-def _some(variations: list[Variation], options: Options) -> Iterable[Variation]:
+def _inside(op: Op, case: Case, variations: list[Variation]) -> list[Variation]:
+    """The `variations` with which `case` lies inside the domain."""
+    if not op.has_domain:
+        return variations
+    inside = []
+    for one in variations:
+        with contextlib.suppress(Exception):
+            if not op.why_outside(one.of(case).fresh()):
+                inside.append(one)
+    return inside
+
+
+def _some(op: Op, case: Case, variations: list[Variation], options: Options) -> Iterable[Variation]:
     """All `variations`, or in a quick check some of them: those of all tensors at once, and others at random."""
     if not options.quick or len(variations) <= _QUICK_OF_A_FAMILY:
         return variations
+    variations = _inside(op, case, variations)
     choose = choice(options.seed)
     first = [one for one in variations if one.what.startswith("all tensors ")]
     alone = {one.family for one in variations} - {one.family for one in first}

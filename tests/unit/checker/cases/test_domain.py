@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opwright.checker.cases.case import Family
 from opwright.checker.processes.worker import run_cell
 from opwright.checker.recorder import Recorder
 from opwright.checker.runtimes import vmap
@@ -62,3 +63,28 @@ def test_a_sample_outside_the_domain_is_a_fault_of_the_description(make_subject:
         SpecError, match=r"sample 1 of \w+::gather lies outside its domain: its @domain function returns"
     ):
         _ = subject.samples
+
+
+FINITE = """
+@library.op
+def scaled(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    return x * y * z
+
+@scaled.domain
+def _(x, y, z):
+    return bool(x.isfinite().all())
+
+@scaled.samples(dtypes=(torch.float64,))
+def _(make):
+    yield make.randn(4, 5), make.randn(4, 5), make.randn(4, 5)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["", " in float64"])
+def test_what_one_argument_may_not_be_is_tried_in_the_others(make_subject: MakeSubject, dtype: str) -> None:
+    subject = make_subject(FINITE, quick=not dtype)
+    start = f"sample 1{dtype}, "
+    special = [case.name for case in subject.varied if case.family is Family.SPECIAL and case.name.startswith(start)]
+    of_nan = {name.removeprefix(start)[:2] for name in special if "nan" in name.lower()}
+    assert of_nan
+    assert of_nan <= {"y ", "z "}
