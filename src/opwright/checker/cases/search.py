@@ -76,6 +76,7 @@ _FEW_ELEMENTS = 2**16
 _QUICK_OF_A_FAMILY = 40
 # At least, if it never varies all tensors at once.
 _QUICK_ALONE = 8
+_ALL = "all tensors "
 
 
 def varied(op: Op, given: list[Case], device: str, options: Options, costs: Costs) -> list[Case]:
@@ -238,17 +239,23 @@ def _inside(op: Op, case: Case, variations: list[Variation]) -> list[Variation]:
 
 
 def _some(op: Op, case: Case, variations: list[Variation], options: Options) -> Iterable[Variation]:
-    """All `variations`, or in a quick check some of them: those of all tensors at once, and others at random."""
+    """All `variations`, or in a quick check some of them: those of all tensors at once, and others at random.
+
+    Where all tensors at once lie outside the domain, as with NaN, one tensor that may have it has it alone.
+    """
     if not options.quick or len(variations) <= _QUICK_OF_A_FAMILY:
         return variations
-    variations = _inside(op, case, variations)
     choose = choice(options.seed)
-    first = [one for one in variations if one.what.startswith("all tensors ")]
-    alone = {one.family for one in variations} - {one.family for one in first}
+    inside = _inside(op, case, variations)
+    first = [one for one in inside if one.what.startswith(_ALL)]
+    alone = {one.family for one in inside} - {one.family for one in first}
     for family in sorted(alone, key=lambda one: one.value):
-        found = [one for one in variations if one.family is family]
+        found = [one for one in inside if one.family is family]
         first += choose.sample(found, min(len(found), _QUICK_ALONE))
-    rest = [one for one in variations if one not in first]
+    for dropped in (one for one in variations if one.what.startswith(_ALL) and one not in inside):
+        found = [one for one in inside if one.what == f"{one.argument} {dropped.what.removeprefix(_ALL)}"]
+        first += choose.sample(found, min(len(found), 1))
+    rest = [one for one in inside if one not in first]
     return [*first, *choose.sample(rest, max(0, min(len(rest), _QUICK_OF_A_FAMILY - len(first))))]
 
 
