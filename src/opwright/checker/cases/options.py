@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from opwright.checker.cases.case import Family
 from opwright.checker.cases.variation import Variation, tensors
+from opwright.spec import derive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -44,7 +45,7 @@ def options(op: Op, case: Case) -> Iterator[Variation]:
     for parameter in op.parameters:
         value = case.arguments[parameter.name]
         seen: list[Any] = [value]
-        for other in _others(parameter, value, literals, case):
+        for other in _others(op, parameter, value, literals, case):
             if not any(_same(other, one) for one in seen):
                 seen.append(other)
                 yield given(parameter.name, other)
@@ -81,7 +82,7 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
-def _others(parameter: Parameter, value: Any, literals: dict[type, list[Any]], case: Case) -> Iterator[Any]:
+def _others(op: Op, parameter: Parameter, value: Any, literals: dict[type, list[Any]], case: Case) -> Iterator[Any]:
     kind = parameter.type
     if kind.startswith("Optional["):
         kind = kind.removeprefix("Optional[")[:-1]
@@ -92,6 +93,7 @@ def _others(parameter: Parameter, value: Any, literals: dict[type, list[Any]], c
     elif kind == "Tensor":
         if value is None:
             yield from _tensors_like(case)
+            yield from _results(op, case)
     else:
         yield from _SCALARS.get(kind, _nothing)(value, literals)
 
@@ -165,6 +167,15 @@ def _tensors_like(case: Case) -> Iterator[Tensor]:
                 yield dense[..., 0, :].clone()
             if tensor.dim() == 1:
                 yield torch.ones_like(dense, dtype=torch.bool)
+
+
+def _results(op: Op, case: Case) -> Iterator[Tensor]:
+    """The reference's results: an optional tensor, such as `out`, may have to have their shape."""
+    positional, keywords = op.spread(case.fresh())
+    with contextlib.suppress(Exception), torch.random.fork_rng([]):
+        for tensor in derive.tensors(op.reference(*positional, **keywords)):
+            if not tensor.is_meta:
+                yield tensor.detach().clone(memory_format=torch.contiguous_format)
 
 
 @functools.lru_cache

@@ -141,5 +141,5 @@ def _check_missing(subject: Subject, recorder: Recorder, step: str, code: str, g
             Failure(Kind.MISSING_GRADIENT, step, code, "results that do not require a gradient", expected=wanted)
         )
     else:
-        recorder.note(f"{subject.op.qualified_name} has no gradient, and the reference's is zero")
+        recorder.note(f"{subject.op.qualified_name}: no gradient was recorded where the reference's is zero")
         recorder.ok()

@@ -115,6 +115,20 @@ def test_a_mask_is_tried_for_a_vector_that_is_left_out(tried: Any) -> None:
     assert {one.dtype for one in found} == {torch.float32, torch.bool}
 
 
+def test_a_tensor_that_is_left_out_is_tried_with_the_shape_of_the_result(make_subject: MakeSubject) -> None:
+    subject = make_subject("""
+@library.op
+def product(x: Tensor, y: Tensor, out: Tensor | None = None) -> Tensor:
+    return x @ y
+
+@product.samples
+def _(make):
+    yield make.randn(2, 3), make.randn(3, 5)
+""")
+    given = {one.what for one in options(subject.op, subject.samples[0])}
+    assert {"out=a tensor (2, 3)", "out=a tensor (3, 5)", "out=a tensor (2, 5)"} <= given
+
+
 def test_lists_of_numbers_are_tried_empty_longer_shorter_reversed_and_with_other_numbers(tried: Any) -> None:
     found = [tuple(one) for one in tried("sizes: list[int]", "make.randn(3), [2, 5]")["sizes"]]
     assert {(), (2,), (2, 5, 5), (5, 2), (2, 2), (0, 5), (2, -1), (2, 6), (-2, 5)} <= set(found)
