@@ -80,6 +80,7 @@ struct Warps {
                     (*this)(from + n * image_bytes, into + n * output_bytes, to_image[to_image.size() == 1 ? 0 : n]);
                 }
             } catch (...) {  // torch's C interface would lose what was thrown
+                // opwright: equivalent: no call is known in which OpenCV fails after the checks
                 if (!has_failed.exchange(true)) failure = std::current_exception();
             }
         });

@@ -138,13 +138,13 @@ def _(make: Make) -> Iterator[Sample]:
     shift[:, 0, 2] = torch.arange(batch) + 0.25
     yield make.call(make.rand(batch, rows, columns, 2), shift, 7, 8, inverse_map=True)
 
-    # The largest images, and a matrix that has just an inverse.
+    # The largest images, a matrix that has just an inverse, and an image that OpenCV can only read after a copy.
     wide = make.randint(-500, 500, 1, MAX_IMAGE_SIDE, SCALAR_CHANNELS, dtype=torch.int16)
     # Not 1e10: PyTorch 2.13 saves a list in a graph with 10000000000, without a point, and cannot load it again.
     beyond_int = 1e10 + 0.5
     yield make.call(wide, tilted, 9, 13, "nearest", border_value=[beyond_int, -beyond_int, 2.5, 3.5])
     yield make.call(make.rand(MAX_IMAGE_SIDE, 1), _nearly_singular(17), 1, 1)
-    yield make.call(make.rand(2, 3, MAX_CHANNELS), tilted, 5, 6, border_value=[0.5])
+    yield make.call(make.rand(2, 3, MAX_CHANNELS).transpose(0, 1), tilted, 5, 6, border_value=[0.5])
 
 
 @warp_perspective.errors
@@ -160,6 +160,7 @@ def _(make: Make) -> Iterator[tuple[str, Sample]]:
     yield "matrix 0 is singular", make.call(image, torch.arange(9.0).view(3, 3), 3, 3)
     yield "matrix 0 is singular", make.call(image, torch.eye(3, dtype=torch.float64) * 1e-200, 3, 3)
     yield "image must have shape", make.call(make.rand(5), identity, 3, 3)
+    yield "image must have shape", make.call(image[None, None], identity, 3, 3)
     yield "image must have 1 to 32766 rows", make.call(make.rand(0, 7), identity, 3, 3)
     yield "image must have 1 to 32766 rows", make.call(make.rand(5, 0), identity, 3, 3)
     yield "image must have 1 to 32766 rows", make.call(make.rand(MAX_IMAGE_SIDE + 1, 1), identity, 3, 3)
@@ -179,6 +180,7 @@ def _(make: Make) -> Iterator[tuple[str, Sample]]:
     yield "must be one of nearest, linear", make.call(image, identity, 3, 3, "area")
     yield "border_value must have one number", make.call(image, identity, 3, 3, border_value=[1.0, 2.0])
     five = make.rand(5, 7, 5)
+    yield "border_value must have one number", make.call(image[:, :, 0], identity, 3, 3, border_value=[1.0, 2.0])
     yield "border_value must have one number", make.call(five, identity, 3, 3, border_value=[1.0] * 5)
     yield "takes images of up to 4 channels", make.call(five, identity, 3, 3, "cubic")
     whole = make.randint(0, 9, 5, 7, dtype=torch.int16)
