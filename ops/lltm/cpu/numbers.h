@@ -19,7 +19,14 @@ namespace lltm {
 constexpr auto cpu_dtypes = {ScalarType::Float, ScalarType::Double, ScalarType::BFloat16};
 
 // The least number of elements that is worth a thread.
-constexpr int64_t grain = 1 << 13;
+constexpr int64_t grain = 1 << 13;  // opwright: equivalent: only the speed depends on it
+
+// The number of items that are worth a thread, for items of `each` elements.
+inline int64_t items_per_thread(int64_t each) {
+    // opwright: equivalent [*]: only the speed depends on it
+    // opwright: equivalent [2]: the same
+    return grain / std::max<int64_t>(1, each);
+}
 
 template <class T>
 const T* numbers_of(const Tensor& tensor) {
@@ -42,7 +49,7 @@ auto with_type_of(const Tensor& tensor, const Act& act) {
 // Runs a job over `count` items, each as much work as `each` elements, in PyTorch's own threads.
 template <class Job>
 void in_parallel(const Job& job, int64_t count, int64_t each) {
-    torch::stable::parallel_for(0, count, std::max<int64_t>(1, grain / std::max<int64_t>(1, each)),
+    torch::stable::parallel_for(0, count, items_per_thread(each),
                                 [&](int64_t begin, int64_t end) { run(job, begin, end); });
 }
 
@@ -50,13 +57,13 @@ void in_parallel(const Job& job, int64_t count, int64_t each) {
 template <class Job>
 void in_parallel_blocks(const Job& job, int64_t count, int64_t block, int64_t each) {
     torch::stable::parallel_for(
-        0, (count + block - 1) / block, std::max<int64_t>(1, grain / std::max<int64_t>(1, block * each)),
+        0, (count + block - 1) / block, items_per_thread(block * each),
         [&](int64_t begin, int64_t end) { run(job, begin * block, std::min(end * block, count)); });
 }
 
 // The cost of a multiplication and an addition, in elements as `grain` counts them: an element takes four exponentials.
 inline int64_t work_of_products(int64_t count) {
-    return count / 32;
+    return count / 32;  // opwright: equivalent: only the speed depends on it
 }
 
 // An incoming gradient, which may be absent or expanded, as matrix rows. It is copied only if it cannot be read as
@@ -88,8 +95,9 @@ class IncomingRows {
 template <class T>
 Tensor sum_of_rows(const Tensor& matrix, int64_t count, int64_t width) {
     Tensor sum = torch::stable::new_empty(matrix, {width});
-    // Whole cache lines for each thread.
-    in_parallel_blocks(SumOfRows<T>{numbers_of<T>(matrix), memory_of<T>(sum), count, width}, width, 128, count / 8);
+    constexpr int64_t block = 128;   // opwright: equivalent: whole cache lines for each thread, which is faster
+    const int64_t each = count / 8;  // opwright: equivalent: only the speed depends on it
+    in_parallel_blocks(SumOfRows<T>{numbers_of<T>(matrix), memory_of<T>(sum), count, width}, width, block, each);
     return sum;
 }
 

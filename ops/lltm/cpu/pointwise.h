@@ -133,7 +133,8 @@ struct SumOfRows {
     template <int bytes>
     [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
         using V = Vector<Wide<T>, bytes>;
-        constexpr int wide = 8;  // vectors at once, so that rows are read in long pieces
+        // Vectors at once, so that rows are read in long pieces.
+        constexpr int wide = 8;  // opwright: equivalent: only the speed depends on it
         std::int64_t column = begin;
         for (; column + wide * V::lanes <= end; column += wide * V::lanes)
             sum<V, wide>(column, std::integral_constant<std::int64_t, V::lanes>());
@@ -145,7 +146,7 @@ struct SumOfRows {
     template <class V, int vectors, class Lanes>
     [[gnu::always_inline]] void sum(std::int64_t column, Lanes lanes) const {
         // Sums of sums: a single sum over many thousand rows would lose the last digits of each.
-        constexpr std::int64_t block_rows = 256;
+        constexpr std::int64_t block_rows = 256;  // opwright: equivalent: only rounding depends on it
         typename V::Numbers total[vectors]{};
         for (std::int64_t block = 0; block < count; block += block_rows) {
             typename V::Numbers part[vectors]{};

@@ -39,8 +39,9 @@ class RecurrentProduct {
                                           .rows = batch_,
                                           .depth = depth_,
                                           .adds = true};
-                in_parallel_blocks(job, width_, 3 * lanes_of(instruction_set(), sizeof(T)),
-                                   work_of_products(batch_ * depth_));
+                const int64_t block =
+                    3 * lanes_of(instruction_set(), sizeof(T));  // opwright: equivalent: only the speed
+                in_parallel_blocks(job, width_, block, work_of_products(batch_ * depth_));
                 return;
             }
         }
@@ -53,8 +54,10 @@ class RecurrentProduct {
     // Whether the matrix stays in a cache from step to step, the batch is small, and there are enough steps to pay for
     // the copy: measured, docs/lltm.md.
     static bool is_small(const Tensor& right, const Sizes& sizes) {
-        return has_small && sizes.batch <= 2 * lanes_of(instruction_set(), sizeof(T)) && sizes.steps >= 24 &&
-               right.numel() * static_cast<int64_t>(sizeof(T)) <= 1 << 20;
+        const int64_t most_rows = 2 * lanes_of(instruction_set(), sizeof(T));   // opwright: equivalent: only the speed
+        const int64_t bytes = right.numel() * static_cast<int64_t>(sizeof(T));  // opwright: equivalent: only the speed
+        // opwright: equivalent: only the speed depends on it
+        return has_small && sizes.batch <= most_rows && sizes.steps >= 24 && bytes <= 1 << 20;
     }
 
     Tensor right_;

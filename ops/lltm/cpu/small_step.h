@@ -89,11 +89,12 @@ struct SmallStep {
         const T* of_candidate = of_output + state * depth;
         for (std::int64_t part = 0; part < depth; part += line) {
             // Prefetches the rows of the next tile, which are too short for the processor to predict.
+            const std::int64_t next = tile * depth + part;  // opwright: equivalent: only the speed depends on it
 #pragma GCC unroll 4
-            for (std::int64_t i = tile; i < 2 * tile; ++i) {
-                __builtin_prefetch(of_input + i * depth + part);
-                __builtin_prefetch(of_output + i * depth + part);
-                __builtin_prefetch(of_candidate + i * depth + part);
+            for (std::int64_t i = 0; i < tile; ++i) {                 // opwright: equivalent: only the speed
+                __builtin_prefetch(of_input + next + i * depth);      // opwright: equivalent: only the speed
+                __builtin_prefetch(of_output + next + i * depth);     // opwright: equivalent: only the speed
+                __builtin_prefetch(of_candidate + next + i * depth);  // opwright: equivalent: only the speed
             }
             for (std::int64_t k = part; k < std::min(depth, part + line); ++k) {
                 const Numbers x = V::load(given + k * given_stride + row);

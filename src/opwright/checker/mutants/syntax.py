@@ -100,13 +100,16 @@ def mutants_of(file: Path, content: bytes, edits: Iterable[Edit]) -> list[Mutant
 def _marks(content: bytes) -> dict[int, list[tuple[str | None, str]]]:
     """By line, the marks for it: the replacement that each is about, or None for all, and the reason."""
     marks: dict[int, list[tuple[str | None, str]]] = {}
+    waiting: list[tuple[str | None, str]] = []
     for number, line in enumerate(content.splitlines(), 1):
+        is_code = not line.strip().startswith((b"//", b"/*", b"#"))
         if found := _MARK.search(line):
             replacement = found["replacement"]
-            # A comment on a line of its own is about the next line.
-            about = number + 1 if not line[: found.start()].strip() else number
             reason = found["reason"].decode(errors="replace").removesuffix("*/").strip()
-            marks.setdefault(about, []).append((None if replacement is None else replacement.decode(), reason))
+            waiting.append((None if replacement is None else replacement.decode(), reason))
+        # A comment on a line of its own is about the next line of code.
+        if is_code and waiting:
+            marks[number], waiting = waiting, []
     return marks
 
 

@@ -100,6 +100,12 @@ def test_no_line_moves(tmp_path: Path) -> None:
         ("g(a + b);  // opwright: equivalent: b is zero", {"arithmetic", "swapped", "dropped"}),
         ("g(a + b);  // opwright: equivalent [-]: b is zero", {"arithmetic"}),
         ("// opwright: equivalent: b is zero\ng(a + b);", {"arithmetic", "dropped"}),
+        (
+            "// opwright: equivalent [-]: b is zero\n// opwright: equivalent [;]: b is zero\ng(a + b);",
+            {"arithmetic", "dropped"},
+        ),
+        ("// opwright: equivalent [-]: b is zero\n// because it is\ng(a + b);", {"arithmetic"}),
+        ("// opwright: equivalent: b is zero\ng(1);\n\ng(a + b);", {"constant", "dropped"}),
         ("g(a + b);  // equivalent", set()),
     ],
 )
