@@ -71,6 +71,14 @@ def test_a_correct_operator_passes_and_what_does_not_apply_is_skipped_with_its_r
     assert (suite.attrib["tests"], suite.attrib["failures"]) == ("11", "0")
 
 
+def test_processes_of_xdist_share_the_tests(project: Path) -> None:
+    written(project, "x * factor")
+    status, output = run(project, "--opwright", "--opwright-quick", "-n", "2", "-k", "eager or trace")
+    assert status == 0, output
+    assert len(re.findall(r"\[gw\d\].* PASSED .*scale\[(?:eager|trace)\]", output)) == 2
+    assert "2 passed" in output
+
+
 def test_a_failed_test_shows_what_a_check_shows(project: Path) -> None:
     written(project, "x + factor")
     status, output = run(project, "--opwright", "--opwright-quick", "--opwright-seed", "3", "-k", "eager")
