@@ -8,7 +8,7 @@ import random
 import tempfile
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,8 @@ DEFAULT_COUNT = 60
 # A step of a quick check takes a fraction of a second; of a mutant whose loop never ends, this long.
 _STEP_LIMIT_S = 60.0
 _COMPILED_STEP_LIMIT_S = 300.0
+# More than the lines between two changes in a file.
+_FAR = 2**31
 
 
 def check_mutants(
@@ -161,6 +163,26 @@ def _submitted(
     return [pool.submit(trials.result, mutant, watcher) for mutant in [next(left, None)] if mutant is not None]
 
 
+@dataclass(frozen=True)
+class _Notice:
+    """How a check notices a change.
+
+    Attributes:
+        text: where and how.
+        by_quick: whether a quick check does.
+        op: the operator that shows it; empty if the library cannot be opened.
+    """
+
+    text: str
+    by_quick: bool
+    op: str = ""
+
+    @classmethod
+    def of(cls, cell: Cell, what: str, *, by_quick: bool) -> _Notice:
+        op = cell.op.rpartition(":")[2]
+        return cls(f"{op} in {cell.runtime}: {what}", by_quick, op)
+
+
 class _Trials:
     """Checks the library, and mutants of it, each in a mirror that is free."""
 
@@ -185,7 +207,9 @@ class _Trials:
             for mirror in pool.map(lambda folder: Mirror(library, plan, folder), folders):
                 self._mirrors.put(mirror)
         self._statuses: dict[bool, dict[CellName, str]] = {}
-        self._seen: dict[Path | None, tuple[str, bool]] = {}
+        self._seen: dict[Path | None, _Notice | None] = {}
+        # The mutants that were noticed, and the operator that showed it.
+        self._kills: list[tuple[Mutant, str]] = []
 
     def check_original(self) -> None:
         """Check the library without a change.
@@ -196,7 +220,7 @@ class _Trials:
         mirror = self._mirrors.get()
         for quick in self._rounds:
             original = Built(self._library.root / "op.py", mirror.original, is_changed=False)
-            cells = self._run(original, quick=quick)
+            cells = self._run(original, self._cells, quick=quick)
             failed = [cell for cell in cells if cell.status == "failed"]
             if failed:
                 msg = (
@@ -231,21 +255,23 @@ class _Trials:
             return MutantResult(mutant, "rejected", str(error))
         if not built.is_changed:
             return MutantResult(mutant, "equivalent")
-        noticed, by_quick = self._noticed(built)
-        return MutantResult(mutant, "killed" if noticed else "survived", noticed, by_quick)
+        notice = self._notice(built, likeliest_first(self._cells, mutant, list(self._kills)))
+        if notice is None:
+            return MutantResult(mutant, "survived")
+        self._kills.append((mutant, notice.op))
+        return MutantResult(mutant, "killed", notice.text, notice.by_quick)
 
-    def _noticed(self, built: Built) -> tuple[str, bool]:
-        """How the check notices the change, empty if it does not; and whether a quick check does."""
+    def _notice(self, built: Built, cells: list[CellName]) -> _Notice | None:
+        """How the check notices the change; None if it does not."""
         if built.shared_object in self._seen:
             return self._seen[built.shared_object]
-        found = "", False
+        found = None
         for quick in self._rounds:
             try:
-                noticed = _difference(self._statuses[quick], self._run(built, quick=quick))
+                found = _difference(self._statuses[quick], self._run(built, cells, quick=quick), by_quick=quick)
             except LoadError as error:
-                noticed = f"load: {str(error).splitlines()[0]}"
-            if noticed:
-                found = noticed, quick
+                found = _Notice(f"load: {str(error).splitlines()[0]}", by_quick=quick)
+            if found:
                 break
         if built.op_file.name == "op.py":
             self._seen[built.shared_object] = found
@@ -256,27 +282,42 @@ class _Trials:
         """A quick check, and the full one for what that does not notice."""
         return [True] if self._options.quick else [True, False]
 
-    def _run(self, built: Built, *, quick: bool) -> list[Cell]:
+    def _run(self, built: Built, cells: list[CellName], *, quick: bool) -> list[Cell]:
         work = Path(tempfile.mkdtemp(dir=self._work))
         limit_s = _STEP_LIMIT_S if quick else _COMPILED_STEP_LIMIT_S
         target = Target(self._library.namespace, built.op_file, built.shared_object, step_limit_s=limit_s)
         options = replace(self._options, quick=quick)
-        return run_cells(target, self._cells, options, work, NullWatcher(), self._python)
+        return run_cells(target, cells, options, work, NullWatcher(), self._python)
+
+
+def likeliest_first(cells: Sequence[CellName], mutant: Mutant, kills: Sequence[tuple[Mutant, str]]) -> list[CellName]:
+    """The cells in the order to run them: first those of the operator that noticed the change nearest to this one.
+
+    Args:
+        cells: the cells.
+        mutant: the mutant to check.
+        kills: mutants that were noticed, and the operator that showed each.
+    """
+    distances: dict[str, int] = {}
+    for other, op in kills:
+        if other.file == mutant.file:
+            distances[op] = min(distances.get(op, _FAR), abs(other.line - mutant.line))
+    return sorted(cells, key=lambda cell: distances.get(cell[0], _FAR))
 
 
 def _statuses(cells: Sequence[Cell]) -> dict[CellName, str]:
     return {(cell.op, cell.runtime, cell.device): cell.status for cell in cells}
 
 
-def _difference(before: dict[CellName, str], cells: Sequence[Cell]) -> str:
-    """The first failed cell, or else the first one that ran before and does not run now; empty if there is none."""
+def _difference(before: dict[CellName, str], cells: Sequence[Cell], *, by_quick: bool) -> _Notice | None:
+    """The first failed cell, or else the first one that ran before and does not run now; None if there is none."""
     for cell in cells:
         if cell.status == "failed":
-            return f"{cell.op.rpartition(':')[2]} in {cell.runtime}: {_kinds(cell)}"
+            return _Notice.of(cell, _kinds(cell), by_quick=by_quick)
     for cell in cells:
         if before[cell.op, cell.runtime, cell.device] == "passed" and cell.status != "passed":
-            return f"{cell.op.rpartition(':')[2]} in {cell.runtime}: {cell.status}, {cell.reason}"
-    return ""
+            return _Notice.of(cell, f"{cell.status}, {cell.reason}", by_quick=by_quick)
+    return None
 
 
 def _kinds(cell: Cell) -> str:
