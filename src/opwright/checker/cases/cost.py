@@ -87,7 +87,7 @@ class _SizeLimit(_Limit):
         self._check_time()
         made = func(*args, **(kwargs or {}))
         for tensor in pytree.tree_leaves(made):
-            if isinstance(tensor, Tensor):
+            if isinstance(tensor, Tensor) and not tensor.is_meta:  # the meta device has no memory
                 # A size that depends on values counts as 1.
                 known = [size for size in tensor.shape if isinstance(size, int)]
                 self.has_unknown_size |= len(known) < tensor.dim()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opwright.checker.cases.options import given
-from opwright.checker.cases.samples import redrawn
+from opwright.checker.cases.samples import MOST_DRAWN, redrawn
 from opwright.spec import Make
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def size_limits(
 
         def accepts(size: int, slot: SizeSlot = slot) -> bool | None:
             # On the meta device, because sizes that are rejected may be too large for memory.
-            made = redrawn(op, Make(seed=seed, device="meta", **slot.resized(size)), at + 1)
+            made = redrawn(op, Make(seed=seed, device="meta", **slot.resized(size)), at + 1, MOST_DRAWN)
             return costs.accepts(made[at], device) if len(made) > at else None
 
         for farthest in (0, _FARTHEST):

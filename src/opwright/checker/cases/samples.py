@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from opwright.spec import Op
 
+# The most elements of what the samples make on the way to their arguments, such as a mask, when their sizes vary.
+MOST_DRAWN = 2**25
+
 
 def samples(op: Op, device: str, seed: int) -> list[Case]:
     """The author's own calls.

@@ -16,7 +16,7 @@ from opwright.checker.cases.limits import integer_limits, size_limits
 from opwright.checker.cases.options import options as other_options
 from opwright.checker.cases.options import thresholds
 from opwright.checker.cases.resized import resized
-from opwright.checker.cases.samples import by_size, elements_in, redrawn
+from opwright.checker.cases.samples import MOST_DRAWN, by_size, elements_in, redrawn
 from opwright.checker.cases.shapes import ranks, unequal
 from opwright.checker.cases.sharing import shared
 from opwright.checker.cases.sizes import size_slots
@@ -53,8 +53,6 @@ _DEEP = (" one", " true", " sorted", " sorted, largest first")
 # From this size on, bad integers are tried in the largest size of each dimension.
 _LARGE = 512
 _BAD_INTEGERS = (" with one -1", " with one past the largest")
-# The most elements of what the samples make on the way to their arguments, such as a mask, when their sizes vary.
-_MOST_DRAWN = 2**25
 # Only the smallest samples vary in layouts, sizes and numbers: photographs would take minutes.
 _VARIED_SAMPLES = 2
 _MOST_SIZES_VARIED = 6
@@ -322,7 +320,7 @@ def _sized(
         for slot, size in sizes.items():
             resized.setdefault(slot.key, {})[slot.number] = size
         make = Make(seed=options.seed, device=device, most_elements=most, **resized)  # type: ignore[arg-type]
-        made = redrawn(op, make, len(needed), _MOST_DRAWN)
+        made = redrawn(op, make, len(needed), MOST_DRAWN)
         what = " and ".join(f"{slot.name} as {size}" for slot, size in sizes.items())
         for at in chosen:
             if at >= len(made) or _shapes_of(made[at]) == _shapes_of(given[at].arguments):
