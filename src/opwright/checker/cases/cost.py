@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _MOST_ELEMENTS = 2**24
 _ANY = 2**63
+# The most tensors that one operator may return.
+_MOST_PARTS = 2**17
 # Processor time, which other load does not change: of one trial, and of all trials of a search.
 _SECONDS = 2.0
 # A reference that runs for longer without an error accepts its arguments.
@@ -85,6 +87,8 @@ class _SizeLimit(_Limit):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call an operator, and look at its results."""
         self._check_time()
+        if _makes_too_many(func, args):
+            raise TooExpensiveError
         made = func(*args, **(kwargs or {}))
         for tensor in pytree.tree_leaves(made):
             if isinstance(tensor, Tensor) and not tensor.is_meta:  # the meta device has no memory
@@ -94,6 +98,15 @@ class _SizeLimit(_Limit):
                 if math.prod(known) > self._most:
                     raise TooExpensiveError
         return made
+
+
+def _makes_too_many(func: Any, args: Any) -> bool:
+    """Whether an operator that returns a list, such as `unbind`, may return so many tensors that it takes minutes."""
+    returns = func._schema.returns  # noqa: SLF001  it has no public name
+    if not any(str(one.type) == "List[Tensor]" for one in returns):
+        return False
+    tensors = (leaf for leaf in pytree.tree_leaves(args) if isinstance(leaf, Tensor))
+    return any(isinstance(size, int) and size > _MOST_PARTS for tensor in tensors for size in tensor.shape)
 
 
 class SizeLimitAhead(_Limit):

@@ -80,3 +80,9 @@ def test_what_is_outside_the_domain_or_too_expensive_is_not_tried(make_subject: 
     found = names(make_subject(large, quick=True))
     assert f"sample 1, rows={2**30 + 1}" in found
     assert f"sample 1, rows={2**30}" not in found
+
+
+def test_a_reference_that_takes_a_large_tensor_apart_accepts_it_soon(make_subject: MakeSubject) -> None:
+    apart = LIMITED.replace("not 3 <= x.shape[0] <= 700", "x.shape[0] < 3")
+    apart = apart.replace("return x.repeat(2, 1) + rows", "return torch.stack([one + rows for one in x])")
+    assert "sample 1, size 1 as 3" in names(make_subject(apart, quick=True))
