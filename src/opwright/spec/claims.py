@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from opwright.errors import SpecError
@@ -11,7 +12,7 @@ from opwright.spec.samples import Make, Sample, SampleFunction, as_sample, draw_
 from opwright.spec.timed import TimedOp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     import torch
 
@@ -123,7 +124,8 @@ class ClaimedOp(TimedOp):
         """
         if self._errors is None:
             return
-        for given in self._errors(make):
+        made = self._errors(make)
+        for given in made if isinstance(made, Iterator) else [made]:
             if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[0], str):
                 msg = (
                     f"the errors of {self.qualified_name} must be a generator of messages and calls: write "

@@ -87,7 +87,7 @@ class _SizeLimit(_Limit):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call an operator, and look at its results."""
         self._check_time()
-        if _makes_too_many(func, args):
+        if _parts(func, args) > _MOST_PARTS:  # even without numbers they take minutes
             raise TooExpensiveError
         made = func(*args, **(kwargs or {}))
         for tensor in pytree.tree_leaves(made):
@@ -100,13 +100,17 @@ class _SizeLimit(_Limit):
         return made
 
 
-def _makes_too_many(func: Any, args: Any) -> bool:
-    """Whether an operator that returns a list, such as `unbind`, may return so many tensors that it takes minutes."""
-    returns = func._schema.returns  # noqa: SLF001  it has no public name
-    if not any(str(one.type) == "List[Tensor]" for one in returns):
-        return False
-    tensors = (leaf for leaf in pytree.tree_leaves(args) if isinstance(leaf, Tensor))
-    return any(isinstance(size, int) and size > _MOST_PARTS for tensor in tensors for size in tensor.shape)
+def _parts(func: Any, args: Any) -> int:
+    """The number of tensors that an operator makes of the indices of a dimension; 0 for other operators."""
+    aten = torch.ops.aten
+    if func is aten.unbind.int:
+        each, dim = 1, args[1] if len(args) > 1 else 0
+    elif func in (aten.split.Tensor, aten.unsafe_split.Tensor):
+        each, dim = args[1], args[2] if len(args) > 2 else 0
+    else:
+        return 0
+    size = args[0].shape[dim] if args[0].dim() else 0
+    return size // max(each, 1) if isinstance(size, int) and isinstance(each, int) else 0
 
 
 class SizeLimitAhead(_Limit):

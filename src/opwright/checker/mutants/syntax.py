@@ -102,7 +102,7 @@ def _marks(content: bytes) -> dict[int, list[tuple[str | None, str]]]:
     marks: dict[int, list[tuple[str | None, str]]] = {}
     waiting: list[tuple[str | None, str]] = []
     for number, line in enumerate(content.splitlines(), 1):
-        is_code = not line.strip().startswith((b"//", b"/*", b"#"))
+        is_code = bool(line.strip()) and not line.strip().startswith((b"//", b"/*", b"#"))
         if found := _MARK.search(line):
             replacement = found["replacement"]
             reason = found["reason"].decode(errors="replace").removesuffix("*/").strip()

@@ -67,7 +67,9 @@ def test_a_call_outside_the_domain_is_not_made(make_subject: MakeSubject) -> Non
     assert cell(make_subject, "pass", domain).cases == 0
 
 
-@pytest.mark.parametrize("errors", ["yield torch.zeros(2)", "yield torch.zeros(2), 'zero'", "yield 'a', 'b', 'c'"])
+@pytest.mark.parametrize(
+    "errors", ["yield torch.zeros(2)", "yield torch.zeros(2), 'zero'", "yield 'a', 'b', 'c'", "pass"]
+)
 def test_what_is_no_message_and_call_is_an_error_of_the_file(make_subject: MakeSubject, errors: str) -> None:
     with pytest.raises(SpecError, match=r"the errors of \w+::f must be a generator of messages and calls: write"):
         cell(make_subject, "pass", errors)

@@ -225,3 +225,16 @@ def _(make):
     assert redrawn(described, Make(sizes={0: 70001}), 2, 2**20) == []
     (first, _), (again, _) = (redrawn(described, Make(), 2, most) for most in (None, 2**20))
     assert torch.equal(first["x"], again["x"])
+
+
+@pytest.mark.parametrize(
+    ("body", "affordable"),
+    [
+        ("return torch.stack([one + n for one in x])", False),
+        ("return torch.cat(x.split(1))", False),
+        ("return torch.cat(x.chunk(2))", True),
+        ("return torch.cat(x.split(2**16))", True),
+    ],
+)
+def test_only_many_parts_of_a_tensor_are_not_affordable(op: Any, body: str, affordable: bool) -> None:
+    assert is_affordable(op(body), {"x": torch.zeros(2**20), "n": 1}) == affordable

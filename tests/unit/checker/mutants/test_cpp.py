@@ -106,6 +106,7 @@ def test_no_line_moves(tmp_path: Path) -> None:
         ),
         ("// opwright: equivalent [-]: b is zero\n// because it is\ng(a + b);", {"arithmetic"}),
         ("// opwright: equivalent: b is zero\ng(1);\n\ng(a + b);", {"constant", "dropped"}),
+        ("// opwright: equivalent [-]: b is zero\n\ng(a + b);", {"arithmetic"}),
         ("g(a + b);  // equivalent", set()),
     ],
 )
