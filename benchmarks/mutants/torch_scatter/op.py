@@ -1,7 +1,7 @@
 """Kernels of torch-scatter 2.1.2, those of csrc/cpu/segment_csr_cpu.cpp, as operators with the checks they lack.
 
-The minimum and the maximum lose NaN and infinities, and `gather` leaves what is in no segment unwritten: the domains
-exclude both.
+The minimum and the maximum lose NaN, infinities and the limits of a dtype, and `gather` leaves what is in no segment
+unwritten: the domains exclude both.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ def _(src: Tensor, indptr: Tensor, out: Tensor | None) -> bool:
 @segment_min.domain
 @segment_max.domain
 def _(src: Tensor, indptr: Tensor, out: Tensor | None) -> bool:
-    return _are_ends(indptr, src.shape[indptr.dim() - 1]) and bool(src.isfinite().all())
+    info = torch.finfo(src.dtype) if src.is_floating_point() else torch.iinfo(src.dtype)
+    return _are_ends(indptr, src.shape[indptr.dim() - 1]) and bool(((src > info.min) & (src < info.max)).all())
 
 
 @gather.domain

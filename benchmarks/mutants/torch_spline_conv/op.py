@@ -67,15 +67,22 @@ spline_basis.backward()
 def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
     points = make.size(5)
     for degree in (1, 2, 3):
-        yield make.rand(points, 2), torch.tensor([5, 4]), torch.tensor([1, 0], dtype=torch.uint8), degree
-    yield make.rand(points, 1), torch.tensor([6]), torch.tensor([1], dtype=torch.uint8), 3
-    yield make.rand(points, 3), torch.tensor([4, 2, 3]), torch.tensor([0, 1, 1], dtype=torch.uint8), 1
+        yield _sixteenths(make, points, 2), torch.tensor([5, 4]), torch.tensor([1, 0], dtype=torch.uint8), degree
+    yield _sixteenths(make, points, 1), torch.tensor([6]), torch.tensor([1], dtype=torch.uint8), 3
+    yield _sixteenths(make, points, 3), torch.tensor([4, 2, 3]), torch.tensor([0, 1, 1], dtype=torch.uint8), 1
+
+
+def _sixteenths(make: opwright.Make, *shape: int) -> Tensor:
+    return (make.rand(*shape) * 16).round() / 16
 
 
 @spline_basis.domain
 def _(pseudo: Tensor, kernel_size: Tensor, is_open_spline: Tensor, degree: int) -> bool:
     """Points of the unit cube of a few axes, and splines that fit on their axis."""
+    if pseudo.shape[-1] > 4 or not ((kernel_size > 0) & (kernel_size < 100) & (is_open_spline <= 1)).all():
+        return False
     splines = kernel_size - degree * is_open_spline
-    return pseudo.shape[-1] < 5 and bool(
-        ((pseudo >= 0) & (pseudo <= 1)).all() and (is_open_spline <= 1).all() and (splines > 0).all()
-    )
+    # The package computes a fraction v as 1 - v - 1 + 2 * v, which has few correct digits if v is small.
+    fraction = (pseudo * splines.to(pseudo.dtype)).frac()
+    distinct = (fraction == 0) | (fraction >= 1 / 16)
+    return bool((splines > 0).all() and ((pseudo >= 0) & (pseudo <= 1) & distinct).all())

@@ -219,7 +219,12 @@ def oracle(op: Op, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 def tensors(results: Any) -> list[Tensor]:
     """The tensors in the arguments or results of an operator, in order."""
-    return [leaf for leaf in pytree.tree_leaves(results) if isinstance(leaf, Tensor)]
+    # References run in modes that ask this for each of PyTorch's operators: pytree would take most of the time.
+    if isinstance(results, Tensor):
+        return [results]
+    if not isinstance(results, (list, tuple, dict)):
+        return []
+    return [tensor for one in (results.values() if isinstance(results, dict) else results) for tensor in tensors(one)]
 
 
 def backward_samples(forward: Op, make: Make) -> Iterator[Sample]:

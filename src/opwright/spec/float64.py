@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -108,12 +109,15 @@ class _InFloat64(TorchDispatchMode):
         kwargs = dict(kwargs or {})
         if isinstance(kwargs.get("dtype"), torch.dtype):
             kwargs["dtype"] = self._replaced(kwargs["dtype"])
-        if not (func.is_view or schema_of_overload(func).is_mutable):
+        if not (func.is_view or schema_of_overload(func).is_mutable) and self._have_coarse((args, kwargs)):
             args, kwargs = pytree.tree_map_only(Tensor, self._widened, (args, kwargs))
         made = func(*args, **kwargs)
-        if _takes_dtype(func) and kwargs.get("dtype") is None and any(map(self._is_coarse, derive.tensors(made))):
+        if _takes_dtype(func) and kwargs.get("dtype") is None and self._have_coarse(made):
             made = func(*args, **{**kwargs, "dtype": torch.float64})  # it takes the default dtype
         return made
+
+    def _have_coarse(self, values: Any) -> bool:
+        return any(map(self._is_coarse, derive.tensors(values)))
 
     def _is_coarse(self, tensor: Tensor) -> bool:
         return self._replaced(tensor.dtype) != tensor.dtype
@@ -127,5 +131,6 @@ class _InFloat64(TorchDispatchMode):
         return torch.complex128 if dtype.is_complex else torch.float64
 
 
+@cache
 def _takes_dtype(func: Any) -> bool:
     return any(argument.name == "dtype" for argument in schema_of_overload(func).arguments)

@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import torch
@@ -179,19 +180,22 @@ class _Roundings(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call an operator, and move its results."""
         made = func(*args, **(kwargs or {}))
-        schema = schema_of_overload(func)
-        name = schema.name.partition("::")[2].strip("_")
+        name = _name(func)
         if func.is_view or (name in _EXACT and not (name in _ACCUMULATE and any(args[3:4]))):
             return made
-        if schema.is_mutable:
+        if schema_of_overload(func).is_mutable:
             for tensor in filter(_can_move, derive.tensors(made)):
                 tensor.mul_(1 + self._size * self._units(tensor))
         elif name in _ADDED_TO and isinstance(added := args[_ADDED_TO[name]], Tensor) and _can_move(made):
             products = made - (added.view(-1, *[1] * (made.dim() - 2)) if name == "convolution" else added)
             moves = self._rounded(products) - products
             made = self._rounded(made) + moves.where(moves.isfinite(), 0.0)
+        elif isinstance(made, Tensor):
+            made = self._rounded(made)
         else:
-            made = pytree.tree_map_only(Tensor, self._rounded, made)
+            made = (
+                self._rounded(made) if isinstance(made, Tensor) else pytree.tree_map_only(Tensor, self._rounded, made)
+            )
         self.accumulates |= torch.Tag.pointwise not in func.tags and any(map(_can_move, derive.tensors(made)))
         return made
 
@@ -205,6 +209,13 @@ class _Roundings(TorchDispatchMode):
 def _moves(shape: Sequence[int], generator: torch.Generator) -> Tensor:
     """Random moves in units, of mean square 1. Of signs alone, few numbers would often have the same in all draws."""
     return math.sqrt(12) * (torch.rand(tuple(shape), generator=generator, dtype=torch.float64) - 0.5)
+
+
+@cache
+def _name(func: Any) -> str:
+    """The name of an operator without its namespace and the underscores around it: `add` of `aten::add_`."""
+    name: str = schema_of_overload(func).name
+    return name.partition("::")[2].strip("_")
 
 
 def _can_move(tensor: Tensor) -> bool:

@@ -198,7 +198,7 @@ class _Trials:
         self.parallel = max(1, min(4, os.cpu_count() or 1))
         self._library = library
         self._cells = cells
-        self._options = replace(options, fail_fast=True, reproduce=False)
+        self._options = replace(options, reproduce=False)
         self._work = work
         self._python = python
         self._mirrors: queue.SimpleQueue[Mirror] = queue.SimpleQueue()
@@ -220,7 +220,7 @@ class _Trials:
         mirror = self._mirrors.get()
         for quick in self._rounds:
             original = Built(self._library.root / "op.py", mirror.original, is_changed=False)
-            cells = self._run(original, self._cells, quick=quick)
+            cells = self._run(original, self._cells, quick=quick, fail_fast=False)
             failed = [cell for cell in cells if cell.status == "failed"]
             if failed:
                 msg = (
@@ -268,7 +268,8 @@ class _Trials:
         found = None
         for quick in self._rounds:
             try:
-                found = _difference(self._statuses[quick], self._run(built, cells, quick=quick), by_quick=quick)
+                checked = self._run(built, cells, quick=quick, fail_fast=True)
+                found = _difference(self._statuses[quick], checked, by_quick=quick)
             except LoadError as error:
                 found = _Notice(f"load: {str(error).splitlines()[0]}", by_quick=quick)
             if found:
@@ -282,11 +283,11 @@ class _Trials:
         """A quick check, and the full one for what that does not notice."""
         return [True] if self._options.quick else [True, False]
 
-    def _run(self, built: Built, cells: list[CellName], *, quick: bool) -> list[Cell]:
+    def _run(self, built: Built, cells: list[CellName], *, quick: bool, fail_fast: bool) -> list[Cell]:
         work = Path(tempfile.mkdtemp(dir=self._work))
         limit_s = _STEP_LIMIT_S if quick else _COMPILED_STEP_LIMIT_S
         target = Target(self._library.namespace, built.op_file, built.shared_object, step_limit_s=limit_s)
-        options = replace(self._options, quick=quick)
+        options = replace(self._options, quick=quick, fail_fast=fail_fast)
         return run_cells(target, cells, options, work, NullWatcher(), self._python)
 
 
