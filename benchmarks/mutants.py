@@ -11,7 +11,8 @@ The libraries:
     torch_spline_conv  csrc/cpu/basis_cpu.cpp of torch-spline-conv 1.2.2
 
 The last two are downloaded with pip as source distributions. benchmarks/mutants has an op.py for each, and the C++ that
-registers its functions and checks their arguments; only the package's own file is changed.
+registers its functions and checks their arguments; only the package's own file is changed. They are not checked in a
+process without Python.
 
 Each row has the mutants killed by the check, by its quick part, and by opcheck, which gets every sample as it is and
 with gradients required. opcheck has to accept the library without a change.
@@ -38,6 +39,7 @@ from opwright.builder.plan import plan_library
 from opwright.checker.mutants.mirror import Built, Mirror
 from opwright.checker.mutants.report.progress import MutantProgress
 from opwright.checker.mutants.run import check_mutants
+from opwright.checker.runtime_table import RUNTIME_NAMES
 from opwright.cli.output import stderr
 from opwright.spec import library_at
 
@@ -53,6 +55,8 @@ PACKAGES = {
     "torch_spline_conv": ("torch-spline-conv", "1.2.2", "csrc/cpu/basis_cpu.cpp"),
 }
 LIBRARIES = ("lltm", "warp_perspective", "new", *PACKAGES)
+# They include torch/extension.h, which needs Python.
+PACKAGES_RUNTIMES = [name for name in RUNTIME_NAMES if not name.startswith("host-")]
 ACCEPTED = 0
 
 
@@ -73,6 +77,7 @@ def main() -> None:
             with MutantProgress(name, stderr(), verbose=True) as progress:
                 report = check_mutants(
                     *(folder, arguments.count),
+                    runtimes=PACKAGES_RUNTIMES if name in PACKAGES else (),
                     devices=["cpu"],
                     files=files,
                     seed=arguments.seed,
