@@ -25,7 +25,11 @@ Tensor spline_basis_backward(const std::optional<Tensor>& grad_0, const std::opt
                              int64_t degree) {
     check_splines(pseudo, kernel_size, is_open_spline);
     TORCH_CHECK(degree > 0 && degree < 4, "degree must be 1, 2 or 3, got ", degree);
-    if (!grad_0) return at::zeros_like(pseudo);
+    if (!grad_0) {
+        TORCH_CHECK(kernel_size.numel() == pseudo.size(1) && is_open_spline.numel() == pseudo.size(1),
+                    "kernel_size and is_open_spline must have ", pseudo.size(1), " elements");
+        return at::zeros_like(pseudo);
+    }
     int64_t products = 1;
     for (int64_t axis = 0; axis < pseudo.size(1); ++axis) products *= degree + 1;
     TORCH_CHECK(grad_0->dim() == 2 && grad_0->size(1) == products && grad_0->scalar_type() == pseudo.scalar_type(),

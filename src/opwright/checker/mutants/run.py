@@ -7,8 +7,9 @@ import queue
 import random
 import tempfile
 import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ from opwright.toolchain.machine import this_machine
 from opwright.toolchain.pytorch import find_pytorch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from opwright.builder.plan import Plan
     from opwright.checker.matrix import CellName
@@ -135,32 +136,24 @@ def _judged(
     trials: _Trials, mutants: Sequence[Mutant], count: int | None, seed: int, watcher: MutantWatcher
 ) -> list[MutantResult]:
     """The results of the first `count` mutants in a random order that are neither equivalent nor rejected."""
-    order = random.Random(seed).sample(mutants, len(mutants))  # noqa: S311  a reproducible choice, no secret
-    results: list[MutantResult] = []
-    left = iter(order)
-    running: list[Future[MutantResult]] = []
+    order = iter(random.Random(seed).sample(mutants, len(mutants)))  # noqa: S311  a reproducible choice, no secret
     wanted = len(mutants) if count is None else count
+    results: list[MutantResult] = []
+    judged = 0
+    running: set[Future[MutantResult]] = set()
     with ThreadPoolExecutor(max_workers=trials.parallel) as pool:
-        for _ in range(trials.parallel):
-            running += _submitted(pool, trials, left, watcher)
-        judged = 0
-        while running and judged < wanted:
-            # In the order of the choice, so that the same seed chooses the same mutants.
-            result = running.pop(0).result()
-            results.append(result)
-            watcher.end(result)
-            judged += result.fate in {"killed", "survived"}
-            running += _submitted(pool, trials, left, watcher)
-        for future in running:
-            future.cancel()
-        wait(running)
-    return results
-
-
-def _submitted(
-    pool: ThreadPoolExecutor, trials: _Trials, left: Iterator[Mutant], watcher: MutantWatcher
-) -> list[Future[MutantResult]]:
-    return [pool.submit(trials.result, mutant, watcher) for mutant in [next(left, None)] if mutant is not None]
+        while True:
+            # No more than are wanted in any case: one that survives takes minutes.
+            needed = islice(order, wanted - judged - len(running))
+            running |= {pool.submit(trials.result, mutant, watcher) for mutant in needed}
+            if not running:
+                return results
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                result = future.result()
+                results.append(result)
+                watcher.end(result)
+                judged += result.fate in {"killed", "survived"}
 
 
 @dataclass(frozen=True)
