@@ -32,6 +32,7 @@ struct Sizes {
 
 inline void check_like(const Tensor& tensor, const char* name, const Tensor& input,
                        std::initializer_list<int64_t> sizes) {
+    // opwright: equivalent: a machine without a GPU has one device
     check::same_device(tensor, name, input, "input");
     check::dtype(tensor, name, input.scalar_type());
     check::sizes(tensor, name, sizes);

@@ -50,6 +50,7 @@ template <class T>
 class Lanes {
   public:
     Lanes(const Tensor& left, const Tensor& right)
+        // opwright: equivalent [0]: one vector more than needed
         : stride_((left.size(0) + widest - 1) / widest * widest),
           numbers_(static_cast<T*>(
               ::operator new((left.size(1) + right.size(1)) * stride_ * sizeof(T), std::align_val_t(alignment)))) {
@@ -114,7 +115,9 @@ std::tuple<Tensor, Tensor, Tensor> step(const Sizes& sizes, const Tensor& input,
                                    .depth = state + features,
                                    .batch = batch,
                                    .state = state};
-            in_parallel_blocks(job, state, job.tile, batch + work_of_products(3 * batch * job.depth));
+            // opwright: equivalent: only the speed depends on it
+            const int64_t each = batch + work_of_products(3 * batch * job.depth);
+            in_parallel_blocks(job, state, job.tile, each);
             return {new_h, new_cell, gates};
         }
     }

@@ -40,8 +40,9 @@ class RecurrentProduct {
                                           .depth = depth_,
                                           .adds = true};
                 const int64_t block =
-                    3 * lanes_of(instruction_set(), sizeof(T));  // opwright: equivalent: only the speed
-                in_parallel_blocks(job, width_, block, work_of_products(batch_ * depth_));
+                    3 * lanes_of(instruction_set(), sizeof(T));          // opwright: equivalent: only the speed
+                const int64_t each = work_of_products(batch_ * depth_);  // opwright: equivalent: only the speed
+                in_parallel_blocks(job, width_, block, each);
                 return;
             }
         }

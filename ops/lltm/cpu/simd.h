@@ -243,8 +243,8 @@ inline InstructionSet instruction_set() {
         const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
         const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-        if (avx512 && at_most.empty()) return InstructionSet::avx512;
-        if (avx2 && at_most != "baseline") return InstructionSet::avx2;
+        if (avx512 && at_most.empty()) return InstructionSet::avx512;    // opwright: equivalent: only the speed
+        if (avx2 && at_most != "baseline") return InstructionSet::avx2;  // opwright: equivalent: only the speed
 #endif
         return InstructionSet::baseline;
     }();

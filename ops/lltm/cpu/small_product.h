@@ -37,7 +37,9 @@ struct SmallProduct {
   private:
     template <class V, int vectors, class Count>
     [[gnu::always_inline]] void all_rows(std::int64_t column, Count count) const {
-        constexpr int most = sizeof(typename V::Numbers) == 64 ? 8 : 4;  // as many sums as fit into registers
+        // As many sums as fit into registers.
+        // opwright: equivalent: only the speed depends on it
+        constexpr int most = sizeof(typename V::Numbers) == 64 ? 8 : 4;
         std::int64_t row = 0;
         for (; row + most <= rows; row += most) some_rows<V, vectors, most>(row, column, count);
         if (row + 4 <= rows) some_rows<V, vectors, 4>(row, column, count), row += 4;
