@@ -11,8 +11,8 @@ The libraries:
     torch_spline_conv  csrc/cpu/basis_cpu.cpp of torch-spline-conv 1.2.2
 
 The last two are downloaded with pip as source distributions. benchmarks/mutants has an op.py for each, and the C++ that
-registers its functions and checks their arguments; only the package's own file is changed. They are not checked in a
-process without Python.
+registers its functions and checks their arguments; only the package's own file is changed, in which lines are marked
+where a change cannot be seen. They are not checked in a process without Python.
 
 Each row has the mutants killed by the check, by its quick part, and by opcheck, which gets every sample as it is and
 with gradients required. opcheck has to accept the library without a change.
@@ -29,6 +29,7 @@ import sys
 import tarfile
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,10 +50,47 @@ if TYPE_CHECKING:
     from opwright.checker.mutants.score import MutantResult, MutationReport
 
 ROOT = Path(__file__).resolve().parents[1]
-# A package, its version, and the file that is changed.
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package whose kernel is changed.
+
+    Attributes:
+        name: its name.
+        version: its version.
+        file: the file that is changed.
+        marks: the changes that cannot be seen, as a mark has them after its first two words, and the lines that get it.
+    """
+
+    name: str
+    version: str
+    file: str
+    marks: dict[str, tuple[int, ...]]
+
+
 PACKAGES = {
-    "torch_scatter": ("torch-scatter", "2.1.2", "csrc/cpu/segment_csr_cpu.cpp"),
-    "torch_spline_conv": ("torch-spline-conv", "1.2.2", "csrc/cpu/basis_cpu.cpp"),
+    "torch_scatter": Package(
+        "torch-scatter",
+        "2.1.2",
+        "csrc/cpu/segment_csr_cpu.cpp",
+        {
+            ": a machine without a GPU has one device": (12, 13, 15, 96, 97, 99),
+            " [;]: a machine without a GPU has one device": (14, 98),
+            " [at::ScalarType::BFloat16, at::ScalarType::Half]: the same dtypes": (61, 140),
+            ": the result has no elements": (129, 130),
+        },
+    ),
+    "torch_spline_conv": Package(
+        "torch-spline-conv",
+        "1.2.2",
+        "csrc/cpu/basis_cpu.cpp",
+        {
+            ": a machine without a GPU has one device": (58, 59, 60, 118, 119, 120, 121),
+            ": the degree is 1, 2 or 3": (26, 50),
+            " [0.505]: the power is a whole number": (69, 151, 161),
+        },
+    ),
 }
 LIBRARIES = ("lltm", "warp_perspective", "new", *PACKAGES)
 # They include torch/extension.h, which needs Python.
@@ -70,7 +108,7 @@ def main() -> None:
     parser.add_argument("--no-opcheck", action="store_true", help="leave out opcheck")
     parser.add_argument("--json", metavar="FILE", help="write the reports as JSON")
     arguments = parser.parse_args()
-    rows = {}
+    rows: dict[str, Any] = {}
     for name in arguments.library or LIBRARIES:
         with tempfile.TemporaryDirectory(prefix="opwright-mutants-") as work:
             folder, files = library(name, Path(work))
@@ -84,11 +122,13 @@ def main() -> None:
                     quick=arguments.quick,
                     progress=progress,
                 )
+            # Before opcheck, which takes as long: what was measured is not lost if somebody stops it.
+            rows[name] = report.to_json()
+            write(rows, arguments.json)
             noticed = None if arguments.no_opcheck else noticed_by_opcheck(folder, report, Path(work))
+            rows[name]["opcheck"] = noticed
+            write(rows, arguments.json)
             show(name, report, noticed)
-            rows[name] = report.to_json() | {"opcheck": noticed}
-            if arguments.json:
-                Path(arguments.json).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
 
 def library(name: str, work: Path) -> tuple[Path, list[Path]]:
@@ -98,10 +138,10 @@ def library(name: str, work: Path) -> tuple[Path, list[Path]]:
         return work / "new", []
     if name not in PACKAGES:
         return ROOT / "ops" / name, []
-    package, version, changed = PACKAGES[name]
+    package = PACKAGES[name]
     # pip runs the package's setup.py for its metadata, which imports torch.
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-build-isolation", "--no-binary", ":all:"]
-    subprocess.run([*command, f"{package}=={version}"], cwd=work, check=True, stdout=sys.stderr)
+    subprocess.run([*command, f"{package.name}=={package.version}"], cwd=work, check=True, stdout=sys.stderr)
     (archive,) = work.glob("*.tar.gz")
     with tarfile.open(archive) as unpacked:
         unpacked.extractall(work / "unpacked", filter="data")
@@ -109,7 +149,13 @@ def library(name: str, work: Path) -> tuple[Path, list[Path]]:
     folder = work / name
     shutil.copytree(Path(__file__).with_name("mutants") / name, folder)
     shutil.copytree(sources, folder / "csrc")
-    return folder, [folder / changed]
+    marked = folder / package.file
+    lines = marked.read_text(encoding="utf-8").splitlines()
+    for mark, numbers in package.marks.items():
+        for number in numbers:
+            lines[number - 1] += f"  // opwright: equivalent{mark}"
+    marked.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder, [marked]
 
 
 def noticed_by_opcheck(folder: Path, report: MutationReport, work: Path) -> dict[str, str] | None:
@@ -136,6 +182,12 @@ def objections(mirror: Mirror, results: Sequence[MutantResult]) -> dict[str, str
         if ended.code != ACCEPTED:
             found[result.mutant.name] = ended.summary
     return found
+
+
+def write(rows: dict[str, Any], path: str | None) -> None:
+    """Write the reports as JSON, if a file is given."""
+    if path is not None:
+        Path(path).write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
 
 def show(name: str, report: MutationReport, noticed: dict[str, str] | None) -> None:

@@ -12,7 +12,6 @@ void check(const Tensor& src, const Tensor& indptr, const std::optional<Tensor>&
     TORCH_CHECK(indptr.dim() > 0 && indptr.size(-1) > 1, "indptr must hold the ends of one segment or more, got sizes ",
                 indptr.sizes());
     TORCH_CHECK(!out || out->scalar_type() == src.scalar_type(), "out must have the dtype of src, ", src.scalar_type());
-    TORCH_CHECK(src.dim() >= indptr.dim(), "src must have the dimensions of indptr, ", indptr.dim());
     TORCH_CHECK(!out || out->dim() == src.dim(), "out must have the dimensions of src, ", src.dim());
 }
 

@@ -126,6 +126,16 @@ def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
     yield make.randn(rows, segments, 3), ends[:1], None
 
 
+@segment_sum.errors
+@segment_mean.errors
+@segment_min.errors
+@segment_max.errors
+@gather.errors
+def _(make: opwright.Make) -> Iterator[tuple[str, opwright.Sample]]:
+    """The message of a check that another error would follow."""
+    yield "Input mismatch", make.call(make.randn(4), torch.tensor([[0, 1, 2, 3, 4]]))
+
+
 def _are_ends(indptr: Tensor, size: int) -> bool:
     return bool((indptr >= 0).all() and (indptr <= size).all() and (indptr.diff() >= 0).all())
 
