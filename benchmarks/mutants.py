@@ -28,6 +28,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,9 +94,12 @@ PACKAGES = {
     ),
 }
 LIBRARIES = ("lltm", "warp_perspective", "new", *PACKAGES)
-# They include torch/extension.h, which needs Python.
+# torch-spline-conv includes torch/extension.h, which needs Python. torch-scatter does not, and its kernels are the same
+# in every runtime.
 PACKAGES_RUNTIMES = [name for name in RUNTIME_NAMES if not name.startswith("host-")]
 ACCEPTED = 0
+# A loop that never ends is stopped after this many times what opcheck takes without a change.
+PATIENCE = 5
 
 
 def main() -> None:
@@ -164,21 +168,23 @@ def noticed_by_opcheck(folder: Path, report: MutationReport, work: Path) -> dict
     plan = plan_library(described, Cache()) if described.sources else None
     judged = [result for result in report.results if result.fate in {"killed", "survived"}]
     mirrors = [Mirror(described, plan, work / f"mirror_{number}") for number in range(2)]
+    started = time.perf_counter()
     original = opcheck(folder / "op.py", os.environ, mirrors[0].original)
+    seconds = PATIENCE * (time.perf_counter() - started)
     if original.code != ACCEPTED:
         print(f"opcheck rejects {report.namespace} without a change: {original.summary}", file=sys.stderr)
         return None
     with ThreadPoolExecutor(len(mirrors)) as pool:
-        halves = pool.map(objections, mirrors, (judged[::2], judged[1::2]))
+        halves = pool.map(objections, mirrors, (judged[::2], judged[1::2]), (seconds, seconds))
     return {name: text for half in halves for name, text in half.items()}
 
 
-def objections(mirror: Mirror, results: Sequence[MutantResult]) -> dict[str, str]:
+def objections(mirror: Mirror, results: Sequence[MutantResult], seconds: float) -> dict[str, str]:
     """The objections of opcheck to some mutants, by name."""
     found = {}
     for result in results:
         built: Built = mirror.build(result.mutant)
-        ended: Ended = opcheck(built.op_file, os.environ, built.shared_object)
+        ended: Ended = opcheck(built.op_file, os.environ, built.shared_object, seconds)
         if ended.code != ACCEPTED:
             found[result.mutant.name] = ended.summary
     return found

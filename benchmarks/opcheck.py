@@ -53,7 +53,7 @@ class Ended:
 
     Attributes:
         code: its exit code; negative for a signal, 124 for a timeout.
-        text: its standard output.
+        text: its standard output, or after how long it was stopped.
     """
 
     code: int
@@ -64,11 +64,12 @@ class Ended:
         """The outcome in a few words."""
         if self.code < 0:
             return f"the process died of {signal.Signals(-self.code).name}"
-        words = {0: "passed", 124: f"timed out after {SECONDS} s"}
-        return self.text or words.get(self.code, f"exit code {self.code}")
+        return self.text or ("passed" if self.code == 0 else f"exit code {self.code}")
 
 
-def opcheck(path: Path, environment: Mapping[str, str], shared_object: Path | None = None) -> Ended:
+def opcheck(
+    path: Path, environment: Mapping[str, str], shared_object: Path | None = None, seconds: float = SECONDS
+) -> Ended:
     """Give every operator of a library, with every sample of its author, to `torch.library.opcheck`.
 
     Floating-point inputs are also given with gradients required, unless the operator mutates something.
@@ -77,16 +78,17 @@ def opcheck(path: Path, environment: Mapping[str, str], shared_object: Path | No
         path: the folder of an op.py, or the file.
         environment: the environment of the process.
         shared_object: what the library was built to; it is built if needed.
+        seconds: the time after which it is stopped.
 
     Returns:
         The exit code 0 if nothing is objected to.
     """
     built = [] if shared_object is None else [str(shared_object)]
-    return ended([sys.executable, "-c", PROGRAM, str(path), *built], environment)
+    return ended([sys.executable, "-c", PROGRAM, str(path), *built], environment, seconds)
 
 
-def ended(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
-    """Run a program until it ends."""
+def ended(command: Sequence[str], environment: Mapping[str, str], seconds: float = SECONDS) -> Ended:
+    """Run a program until it ends, or stop it."""
     try:
         done = subprocess.run(
             command,
@@ -94,9 +96,9 @@ def ended(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            timeout=SECONDS,
+            timeout=seconds,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Ended(124, "")
+        return Ended(124, f"timed out after {seconds:.0f} s")
     return Ended(done.returncode, done.stdout.strip())

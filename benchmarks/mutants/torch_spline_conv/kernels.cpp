@@ -10,6 +10,7 @@ using at::Tensor;
 void check_splines(const Tensor& pseudo, const Tensor& kernel_size, const Tensor& is_open_spline) {
     TORCH_CHECK(pseudo.dim() == 2, "pseudo must have 2 dimensions, got ", pseudo.dim());
     TORCH_CHECK(kernel_size.scalar_type() == at::kLong, "kernel_size must be int64");
+    // The package itself rejects a tensor without dimensions.
     TORCH_CHECK(is_open_spline.scalar_type() == at::kByte && is_open_spline.dim() < 2,
                 "is_open_spline must be uint8, and have 1 dimension");
 }

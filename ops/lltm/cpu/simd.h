@@ -80,6 +80,7 @@ struct Vector {
     class FourColumns {
       public:
         [[gnu::always_inline]] void fetch(const Number* from, std::int64_t stride, std::int64_t count) {
+            // opwright: equivalent: nothing that is computed from the other rows is stored
             if (count < lanes) std::memset(rows_, 0, sizeof(rows_));
             for (std::int64_t row = 0; row < count; ++row)
                 std::memcpy(rows_[row], from + row * stride, sizeof(rows_[row]));

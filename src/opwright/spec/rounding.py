@@ -193,9 +193,7 @@ class _Roundings(TorchDispatchMode):
         elif isinstance(made, Tensor):
             made = self._rounded(made)
         else:
-            made = (
-                self._rounded(made) if isinstance(made, Tensor) else pytree.tree_map_only(Tensor, self._rounded, made)
-            )
+            made = pytree.tree_map_only(Tensor, self._rounded, made)
         self.accumulates |= torch.Tag.pointwise not in func.tags and any(map(_can_move, derive.tensors(made)))
         return made
 

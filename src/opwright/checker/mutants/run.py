@@ -33,7 +33,7 @@ from opwright.toolchain.machine import this_machine
 from opwright.toolchain.pytorch import find_pytorch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from opwright.builder.plan import Plan
     from opwright.checker.matrix import CellName
@@ -96,7 +96,10 @@ def check_mutants(
         trials = _Trials(described, plan, cells, Options(seed=seed, quick=quick), Path(work), python)
         watcher.start(described.namespace, count)
         trials.check_original()
-        results = _judged(trials, mutants, count, seed, watcher)
+        results = []
+        for result in judge_first(lambda mutant: trials.result(mutant, watcher), mutants, count, seed, trials.parallel):
+            watcher.end(result)
+            results.append(result)
     results.sort(key=lambda result: (str(result.mutant.file), result.mutant.edit.start, result.mutant.edit.replacement))
     return MutationReport(
         namespace=described.namespace,
@@ -132,28 +135,34 @@ def _in_files(files: Sequence[str | Path], mutants: list[Mutant]) -> list[Mutant
     return [mutant for mutant in mutants if mutant.file in wanted] if wanted else mutants
 
 
-def _judged(
-    trials: _Trials, mutants: Sequence[Mutant], count: int | None, seed: int, watcher: MutantWatcher
-) -> list[MutantResult]:
-    """The results of the first `count` mutants in a random order that are neither equivalent nor rejected."""
+def judge_first(
+    judge: Callable[[Mutant], MutantResult], mutants: Sequence[Mutant], count: int | None, seed: int, parallel: int
+) -> Iterator[MutantResult]:
+    """The results of the first `count` mutants in a random order that are neither equivalent nor rejected.
+
+    They are the same for the same seed, however long each takes: a mutant is begun only when it is wanted in any case.
+
+    Args:
+        judge: builds and checks a mutant, which takes minutes if it survives.
+        mutants: all mutants.
+        count: how many are killed or survive; None for all.
+        seed: the seed of the order.
+        parallel: how many to judge at a time.
+    """
     order = iter(random.Random(seed).sample(mutants, len(mutants)))  # noqa: S311  a reproducible choice, no secret
     wanted = len(mutants) if count is None else count
-    results: list[MutantResult] = []
     judged = 0
     running: set[Future[MutantResult]] = set()
-    with ThreadPoolExecutor(max_workers=trials.parallel) as pool:
+    with ThreadPoolExecutor(max_workers=parallel) as pool:
         while True:
-            # No more than are wanted in any case: one that survives takes minutes.
-            needed = islice(order, wanted - judged - len(running))
-            running |= {pool.submit(trials.result, mutant, watcher) for mutant in needed}
+            running |= {pool.submit(judge, mutant) for mutant in islice(order, wanted - judged - len(running))}
             if not running:
-                return results
+                return
             done, running = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 result = future.result()
-                results.append(result)
-                watcher.end(result)
                 judged += result.fate in {"killed", "survived"}
+                yield result
 
 
 @dataclass(frozen=True)

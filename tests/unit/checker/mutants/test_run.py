@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
+import pytest
+
 from opwright.checker.mutants.mutant import Change, Edit, Mutant
-from opwright.checker.mutants.run import likeliest_first
+from opwright.checker.mutants.run import judge_first, likeliest_first
+from opwright.checker.mutants.score import Fate, MutantResult
 
 CELLS = [(op, runtime, "cpu") for op in ("first", "second", "third") for runtime in ("eager", "script")]
 
@@ -32,3 +36,46 @@ def test_changes_of_other_files_say_nothing() -> None:
 
 def test_a_library_that_could_not_be_opened_changes_no_order() -> None:
     assert order(12, (mutant(12), "")) == ["first", "second", "third"]
+
+
+FATES: tuple[Fate, ...] = ("killed", "equivalent", "survived", "rejected", "killed", "marked", "killed")
+
+
+def result(one: Mutant) -> MutantResult:
+    return MutantResult(one, FATES[one.line % len(FATES)])
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 30])
+def test_the_seed_alone_chooses_the_mutants(count: int) -> None:
+    mutants = [mutant(line) for line in range(100)]
+
+    def lines(parallel: int) -> set[int]:
+        return {one.mutant.line for one in judge_first(result, mutants, count, 5, parallel)}
+
+    alone = lines(1)
+    assert sum(result(mutant(line)).fate in {"killed", "survived"} for line in alone) == count
+    assert all(lines(parallel) == alone for parallel in (2, 3, 4))
+
+
+def test_all_mutants_are_judged_if_no_number_is_given_or_too_many() -> None:
+    mutants = [mutant(line) for line in range(20)]
+    for count in (None, 20):
+        assert {one.mutant for one in judge_first(result, mutants, count, 5, 3)} == set(mutants)
+
+
+def test_a_mutant_that_takes_long_holds_up_no_other() -> None:
+    others_are_judged = threading.Event()
+    mutants = [mutant(line) for line in range(0, 7 * 8, 7)]
+    first = next(judge_first(result, mutants, 1, 5, 1)).mutant
+
+    def judge(one: Mutant) -> MutantResult:
+        assert one != first or others_are_judged.wait(60)
+        return result(one)
+
+    seen = []
+    for one in judge_first(judge, mutants, 6, 5, 2):
+        seen.append(one.mutant)
+        if len(seen) == 5:
+            others_are_judged.set()
+    assert seen[-1] == first
+    assert len(seen) == 6
