@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from opwright.checker.cases.case import Case, Family, size_family
+from opwright.checker.cases.case import Case, Family
 from opwright.checker.cases.combined import combined
 from opwright.checker.cases.layouts import far_apart, layouts
 from opwright.checker.cases.limits import integer_limits, size_limits
 from opwright.checker.cases.options import options as other_options
 from opwright.checker.cases.options import thresholds
 from opwright.checker.cases.resized import resized
-from opwright.checker.cases.samples import MOST_DRAWN, by_size, elements_in, redrawn
+from opwright.checker.cases.samples import by_size, elements_in, redrawn
 from opwright.checker.cases.shapes import ranks, unequal
 from opwright.checker.cases.sharing import shared
-from opwright.checker.cases.sizes import size_slots
+from opwright.checker.cases.sizes import SPLIT_ROWS, Resizer
 from opwright.checker.cases.values import contents
 from opwright.checker.cases.variation import Variation, choice, replaced, replacing, tensors
 from opwright.spec import Make, derive
@@ -28,36 +28,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from opwright.checker.cases.cost import Costs
-    from opwright.checker.cases.sizes import SizeSlot
     from opwright.checker.job import Options
     from opwright.spec import Op
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.int32)
 # Each tensor alone is converted to these: a dtype of another kind than that of the other tensors.
 _ALONE = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32)
-# Around the widths of vectors and the sizes of blocks.
-_SIZES = (
-    *(0, 1, 2, 3, 4, 5, 7, 8, 9),
-    *(n + d for n in (16, 32, 64, 128, 256, 512, 1024) for d in (-1, 0, 1)),
-    4096,
-    4099,
-)
-_QUICK_SIZES = (0, 1, 2, 8, 9, 17, 64, 256)
-# The fewest elements and rows with which PyTorch's parallel_for divides its range, whatever its grain.
-_SPLIT_ELEMENTS = 2**17
-_SPLIT_ROWS = 70001
-_MOST_ELEMENTS = 2**21
-# An operator that calls itself for each neighbor, or for each part of a sorted row, exceeds its stack with this many.
-_DEEP_ELEMENTS = 2**18
 _DEEP = (" one", " true", " sorted", " sorted, largest first")
 # From this size on, bad integers are tried in the largest size of each dimension.
 _LARGE = 512
 _BAD_INTEGERS = (" with one -1", " with one past the largest")
 # Only the smallest samples vary in layouts, sizes and numbers: photographs would take minutes.
 _VARIED_SAMPLES = 2
-_MOST_SIZES_VARIED = 6
-_SIZE_PAIRS = 24
-_QUICK_SIZE_PAIRS = 6
 _PAIRS = 300
 _QUICK_PAIRS = 60
 _NUMBERS_WITH_OPTIONS = 600
@@ -83,9 +65,11 @@ def varied(op: Op, given: list[Case], device: str, options: Options, costs: Cost
     chosen = sorted(smallest[: 1 if options.quick else _VARIED_SAMPLES])
     # Another sample may have other options, or other tensors in a list.
     small = [] if options.quick else [at for at in smallest if elements_in(given[at].arguments) <= _FEW_ELEMENTS]
-    sizes = list(_sizes(op, given, chosen, device, options))
+    resizer = Resizer(op, given, device, options)
+    sizes = list(resizer.usual(chosen))
     # Before the others, which may use up the time for trials.
-    deep = [case for case in _deep(op, given, smallest[0], device, options) if costs.is_affordable(case.arguments)]
+    largest = [] if options.quick else resizer.deepest(smallest[0])
+    deep = [case for case in _deep(largest, options) if costs.is_affordable(case.arguments)]
     dtypes = list(_dtypes(op, given, chosen, device, options))
     cases = [
         *dtypes,
@@ -149,11 +133,11 @@ def limits(op: Op, given: list[Case], device: str, options: Options, costs: Cost
     """The samples `given` with the largest and smallest sizes and integers that the reference accepts, and beyond."""
     smallest = by_size(given)
     few = [at for at in smallest if elements_in(given[at].arguments) <= _FEW_ELEMENTS]
-    slots = size_slots(op, device, options.seed)[:_MOST_SIZES_VARIED]
+    resizer = Resizer(op, given, device, options)
     for at in smallest[:1] if options.quick else few or smallest[:1]:
-        tried = list(size_limits(op, at, slots, costs, device, options.seed))
+        tried = list(size_limits(op, at, resizer.slots, costs, device, options.seed))
         integers = _made(integer_limits(given[at], costs), given[at])
-        for case in (*_sized(op, given, [at], tried, device, options), *integers):
+        for case in (*resizer.with_sizes([at], tried), *integers):
             if costs.is_affordable(case.arguments):
                 yield case
 
@@ -211,10 +195,17 @@ def _large_with_bad_integers(sizes: list[Case], options: Options) -> Iterator[Ca
     for case in sizes:
         name, size = case.size or ("", 0)
         before = largest.get(name, case)
-        if _LARGE <= size != _SPLIT_ROWS and before.size is not None and size >= before.size[1]:
+        if _LARGE <= size != SPLIT_ROWS and before.size is not None and size >= before.size[1]:
             largest[name] = case
     for case in largest.values():
         yield from _made((one for one in contents(case, options.seed) if one.what.endswith(_BAD_INTEGERS)), case)
+
+
+def _deep(largest: Iterable[Case], options: Options) -> Iterator[Case]:
+    """Numbers that lead an operator from each element to the next, in calls with many."""
+    for case in largest:
+        numbers = contents(case, options.seed, each=False)
+        yield from _made((one for one in numbers if one.what.endswith(_DEEP)), case)
 
 
 def _made(variations: Iterable[Variation], case: Case) -> Iterator[Case]:
@@ -283,62 +274,6 @@ def _layouts(op: Op, case: Case) -> Iterator[Variation]:
             yield replacing(f"{path} {name}", family, path, make)
 
 
-def _sizes(op: Op, given: list[Case], chosen: list[int], device: str, options: Options) -> Iterator[Case]:
-    slots = size_slots(op, device, options.seed)[:_MOST_SIZES_VARIED]
-    elements = [max(elements_in(given[at].arguments), 1) for at in chosen]
-    tried: list[dict[SizeSlot, int]] = []
-    for slot in slots:
-        # Separately for each sample: the size that divides a small one is too large for the others.
-        split = dict.fromkeys(-(-_SPLIT_ELEMENTS * max(slot.default, 1) // count) | 1 for count in elements)
-        large = (*split,) if options.quick else (*split, _SPLIT_ROWS)
-        tried += [{slot: size} for size in (*(_QUICK_SIZES if options.quick else _SIZES), *large)]
-    yield from _sized(op, given, chosen, [*tried, *_two_sizes(slots, options)], device, options)
-
-
-def _deep(op: Op, given: list[Case], smallest: int, device: str, options: Options) -> Iterator[Case]:
-    """Numbers that lead an operator from each element to the next, in the largest sizes."""
-    if options.quick:
-        return
-    count = max((tensor.numel() for tensor in derive.tensors(given[smallest].arguments)), default=0) or 1
-    slots = size_slots(op, device, options.seed)[:_MOST_SIZES_VARIED]
-    tried = [{slot: _DEEP_ELEMENTS * max(slot.default, 1) // count} for slot in slots]
-    for case in _sized(op, given, [smallest], tried, device, options):
-        found = contents(case, options.seed, each=False)
-        yield from _made((one for one in found if one.what.endswith(_DEEP)), case)
-
-
-def _sized(
-    op: Op, given: list[Case], chosen: list[int], tried: list[dict[SizeSlot, int]], device: str, options: Options
-) -> Iterator[Case]:
-    """The `chosen` samples with other sizes."""
-    needed = given[: max(chosen) + 1]
-    most = max(_MOST_ELEMENTS, *(elements_in(case.arguments) for case in needed))
-    for sizes in tried:
-        if all(size == slot.default for slot, size in sizes.items()):
-            continue
-        resized: dict[str, dict[int, int]] = {}
-        for slot, size in sizes.items():
-            resized.setdefault(slot.key, {})[slot.number] = size
-        make = Make(seed=options.seed, device=device, most_elements=most, **resized)  # type: ignore[arg-type]
-        made = redrawn(op, make, len(needed), MOST_DRAWN)
-        what = " and ".join(f"{slot.name} as {size}" for slot, size in sizes.items())
-        for at in chosen:
-            if at >= len(made) or _shapes_of(made[at]) == _shapes_of(given[at].arguments):
-                continue
-            if elements_in(made[at]) <= _MOST_ELEMENTS:
-                family = size_family(min(sizes.values()))
-                alone = [(f"{given[at].name}, {slot.name}", size) for slot, size in sizes.items()]
-                yield Case(f"{given[at].name}, {what}", family, made[at], size=alone[0] if len(alone) == 1 else None)
-
-
-def _two_sizes(slots: list[SizeSlot], options: Options) -> Iterator[dict[SizeSlot, int]]:
-    """Two sizes at once, chosen at random: sizes that were equal, or multiples of each other, no longer are."""
-    choose = choice(options.seed)
-    some = [size for size in _SIZES if 0 < size <= 129]
-    for _ in range((_QUICK_SIZE_PAIRS if options.quick else _SIZE_PAIRS) if len(slots) > 1 else 0):
-        yield dict(zip(choose.sample(slots, 2), choose.sample(some, 2), strict=True))
-
-
 def _variations_of(sample: Case, cases: list[Case]) -> list[Case]:
     return [case for case in cases if case.name.startswith(f"{sample.name}, ")]
 
@@ -374,7 +309,3 @@ def _to(target: torch.dtype | str) -> Callable[[Tensor], Tensor]:
 
 def _dtypes_of(arguments: dict[str, Any]) -> list[torch.dtype]:
     return [tensor.dtype for tensor in derive.tensors(arguments)]
-
-
-def _shapes_of(arguments: dict[str, Any]) -> list[torch.Size]:
-    return [tensor.shape for tensor in derive.tensors(arguments)]

@@ -1,14 +1,40 @@
-"""The sizes in an operator's samples that a check can vary."""
+"""The sizes in an operator's samples that a check can vary, and the samples with other ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opwright.spec import Make
+from opwright.checker.cases.case import Case, size_family
+from opwright.checker.cases.samples import MOST_DRAWN, elements_in, redrawn
+from opwright.checker.cases.variation import choice
+from opwright.spec import Make, derive
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import torch
+
+    from opwright.checker.job import Options
     from opwright.spec import Op
+
+# Around the widths of vectors and the sizes of blocks.
+_SIZES = (
+    *(0, 1, 2, 3, 4, 5, 7, 8, 9),
+    *(n + d for n in (16, 32, 64, 128, 256, 512, 1024) for d in (-1, 0, 1)),
+    4096,
+    4099,
+)
+_QUICK_SIZES = (0, 1, 2, 8, 9, 17, 64, 256)
+# The fewest elements and rows with which PyTorch's parallel_for divides its range, whatever its grain.
+_SPLIT_ELEMENTS = 2**17
+SPLIT_ROWS = 70001
+_MOST_ELEMENTS = 2**21
+# An operator that calls itself for each neighbor, or for each part of a sorted row, exceeds its stack with this many.
+_DEEP_ELEMENTS = 2**18
+_MOST_SIZES_VARIED = 6
+_SIZE_PAIRS = 24
+_QUICK_SIZE_PAIRS = 6
 
 
 @dataclass(frozen=True)
@@ -40,3 +66,80 @@ def size_slots(op: Op, device: str, seed: int) -> list[SizeSlot]:
     if probe.sizes_asked:
         return [SizeSlot(f"size {at + 1}", default, "sizes", at) for at, default in enumerate(probe.sizes_asked)]
     return [SizeSlot(f"size {literal}", literal, "literals", literal) for literal in probe.literals_seen]
+
+
+class Resizer:
+    """Draws an operator's samples with other sizes.
+
+    Args:
+        op: the operator.
+        given: its samples as they are.
+        device: where to draw them.
+        options: the options of the check.
+
+    Attributes:
+        slots: the sizes that are varied, at most six.
+    """
+
+    def __init__(self, op: Op, given: Sequence[Case], device: str, options: Options) -> None:
+        self.slots = size_slots(op, device, options.seed)[:_MOST_SIZES_VARIED]
+        self._op = op
+        self._given = given
+        self._device = device
+        self._options = options
+
+    def usual(self, chosen: Sequence[int]) -> Iterator[Case]:
+        """The samples `chosen`, with sizes around those of vectors, blocks and threads, alone and two at once."""
+        quick = self._options.quick
+        elements = [max(elements_in(self._given[at].arguments), 1) for at in chosen]
+        tried: list[dict[SizeSlot, int]] = []
+        for slot in self.slots:
+            # Separately for each sample: the size that divides a small one is too large for the others.
+            split = dict.fromkeys(-(-_SPLIT_ELEMENTS * max(slot.default, 1) // count) | 1 for count in elements)
+            large = (*split,) if quick else (*split, SPLIT_ROWS)
+            tried += [{slot: size} for size in (*(_QUICK_SIZES if quick else _SIZES), *large)]
+        return self.with_sizes(chosen, [*tried, *self._two()])
+
+    def deepest(self, at: int) -> Iterator[Case]:
+        """The sample with the number `at`, with so many elements that going from each to the next exceeds a stack."""
+        count = max((tensor.numel() for tensor in derive.tensors(self._given[at].arguments)), default=0) or 1
+        return self.with_sizes([at], [{slot: _DEEP_ELEMENTS * max(slot.default, 1) // count} for slot in self.slots])
+
+    def with_sizes(self, chosen: Sequence[int], tried: Iterable[dict[SizeSlot, int]]) -> Iterator[Case]:
+        """The samples `chosen`, with each of the sizes `tried` that change them."""
+        needed = self._given[: max(chosen) + 1]
+        most = max(_MOST_ELEMENTS, *(elements_in(case.arguments) for case in needed))
+        for sizes in tried:
+            if all(size == slot.default for slot, size in sizes.items()):
+                continue
+            resized: dict[str, dict[int, int]] = {}
+            for slot, size in sizes.items():
+                resized.setdefault(slot.key, {})[slot.number] = size
+            make = Make(
+                seed=self._options.seed,
+                device=self._device,
+                most_elements=most,
+                **resized,  # type: ignore[arg-type]
+            )
+            made = redrawn(self._op, make, len(needed), MOST_DRAWN)
+            what = " and ".join(f"{slot.name} as {size}" for slot, size in sizes.items())
+            for at in chosen:
+                case = self._given[at]
+                if at >= len(made) or _shapes_of(made[at]) == _shapes_of(case.arguments):
+                    continue
+                if elements_in(made[at]) <= _MOST_ELEMENTS:
+                    family = size_family(min(sizes.values()))
+                    alone = [(f"{case.name}, {slot.name}", size) for slot, size in sizes.items()]
+                    yield Case(f"{case.name}, {what}", family, made[at], size=alone[0] if len(alone) == 1 else None)
+
+    def _two(self) -> Iterator[dict[SizeSlot, int]]:
+        """Two sizes at once, chosen at random: sizes that were equal, or multiples of each other, no longer are."""
+        choose = choice(self._options.seed)
+        some = [size for size in _SIZES if 0 < size <= 129]
+        count = _QUICK_SIZE_PAIRS if self._options.quick else _SIZE_PAIRS
+        for _ in range(count if len(self.slots) > 1 else 0):
+            yield dict(zip(choose.sample(self.slots, 2), choose.sample(some, 2), strict=True))
+
+
+def _shapes_of(arguments: dict[str, Any]) -> list[torch.Size]:
+    return [tensor.shape for tensor in derive.tensors(arguments)]
