@@ -93,14 +93,23 @@ def new(
 
 def _described(path: Path, existing: tuple[str, ...], imports: list[str]) -> Created:
     """Create a library that describes registered operators."""
+    from opwright.errors import SpecError
     from opwright.loader.kernels import has_gradient_kernel
     from opwright.loader.registered import find_registered
     from opwright.scaffold.create import create_external
-    from opwright.scaffold.external import Registered
+    from opwright.scaffold.external import Registered, why_not
 
     namespace, modules, schemas = find_registered(existing, imports)
+    left_out = {f"{namespace}::{name}": why for name, schema in schemas.items() if (why := why_not(schema))}
+    if refused := [name for name in left_out if name in existing or len(left_out) == len(schemas)]:
+        msg = f"{refused[0]} cannot be described in Python: {left_out[refused[0]]}"
+        raise SpecError(msg)
+    for name, why in left_out.items():
+        click.echo(f"left out: {name}, because {why}", err=True)
     operators = [
-        Registered(name, schema, has_gradient_kernel(f"{namespace}::{name}", "cpu")) for name, schema in schemas.items()
+        Registered(name, schema, has_gradient_kernel(f"{namespace}::{name}", "cpu"))
+        for name, schema in schemas.items()
+        if f"{namespace}::{name}" not in left_out
     ]
     return create_external(path, namespace, modules, operators)
 

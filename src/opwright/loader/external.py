@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,7 +144,12 @@ def has_argument_names(op: Op) -> bool:
 
 
 def _is_same_name(registered: str, described: str) -> bool:
-    """Whether an argument has the described name, or none: PyTorch numbers those of schemas that it infers from C++."""
+    """Whether an argument has the described name, or one that a reference cannot have.
+
+    PyTorch numbers the arguments of schemas that it infers from C++, and a keyword of Python gets an underscore.
+    """
+    if keyword.iskeyword(registered):
+        return described == f"{registered}_"
     return registered == described or re.fullmatch(r"_\d+", registered) is not None
 
 

@@ -6,6 +6,7 @@ import keyword
 import re
 import textwrap
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from opwright.scaffold.flavour import render
@@ -40,6 +41,21 @@ class Registered:
     has_gradient: bool
 
 
+def why_not(schema: Any) -> str:
+    """Why a reference in Python cannot describe an operator with this schema; empty if it can."""
+    for argument in schema.arguments:
+        if argument.kwarg_only and keyword.iskeyword(argument.name) and not argument.has_default_value():
+            return f"its keyword-only argument {argument.name!r} has the name of a Python keyword"
+        if not _is_known(argument) and not argument.has_default_value():
+            return f"its argument {argument.name!r} has the type {argument.real_type}, which opwright does not support"
+    for result in schema.returns:
+        if result.alias_info is not None and not _is_written(result):
+            return "it returns a view of an argument"
+        if not _is_known(result):
+            return f"it returns a result of the type {result.real_type}, which opwright does not support"
+    return ""
+
+
 def external_files(namespace: str, imports: list[str], operators: list[Registered]) -> dict[str, str]:
     """The text of each file of a library that describes `operators`, by the file's name."""
     described = [_described(one) for one in operators]
@@ -57,10 +73,10 @@ def _described(operator: Registered) -> dict[str, Any]:
     """The parts of the text for one operator."""
     name, _, overload = operator.name.partition(".")
     function = re.sub(r"\W", "_", f"{name}_{overload}".lower() if overload else name)
-    positional = [argument for argument in operator.schema.arguments if not argument.kwarg_only]
-    by_keyword = [argument for argument in operator.schema.arguments if argument.kwarg_only and _is_known(argument)]
-    while positional and not _is_known(positional[-1]) and positional[-1].has_default_value():
-        positional.pop()
+    positional = list(takewhile(_is_known, (one for one in operator.schema.arguments if not one.kwarg_only)))
+    by_keyword = [
+        one for one in operator.schema.arguments if one.kwarg_only and _is_known(one) and _name(one) == one.name
+    ]
     mutates = [_name(argument) for argument in operator.schema.arguments if _is_written(argument)]
     options = []
     if function != operator.name:
@@ -106,9 +122,10 @@ def _is_written(argument: Any) -> bool:
 
 
 def _name(argument: Any) -> str:
-    """The argument's name; PyTorch numbers the arguments of schemas that it infers from C++: `_0`."""
-    numbered = re.fullmatch(r"_(\d+)", argument.name)
-    return f"argument_{numbered[1]}" if numbered else str(argument.name)
+    """The argument's name in Python; PyTorch numbers the arguments of schemas that it infers from C++: `_0`."""
+    if numbered := re.fullmatch(r"_(\d+)", argument.name):
+        return f"argument_{numbered[1]}"
+    return f"{argument.name}_" if keyword.iskeyword(argument.name) else str(argument.name)
 
 
 def _annotation(type_: str) -> str:

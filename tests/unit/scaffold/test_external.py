@@ -7,8 +7,9 @@ import torch
 from click.testing import CliRunner
 
 from opwright.cli.main import app
+from opwright.loader.kernels import names_in, schema_named
 from opwright.loader.open import open_library
-from opwright.scaffold.external import Registered, external_files
+from opwright.scaffold.external import Registered, external_files, why_not
 from opwright.spec import library_at
 
 
@@ -74,3 +75,61 @@ def test_wrong_usage_is_refused(tmp_path: Path, arguments: tuple[str, ...], mess
     assert ended.exit_code != 0
     assert message in ended.output + str(ended.exception)
     assert not (tmp_path / "mine").exists()
+
+
+def refused(folder: Path, *names: str) -> str:
+    ended = CliRunner().invoke(app, ["new", str(folder), *(f"--from={name}" for name in names)])
+    assert ended.exit_code != 0
+    assert not folder.exists()
+    return " ".join(str(ended.exception).split())
+
+
+def test_an_argument_named_like_a_keyword_of_python_gets_an_underscore(tmp_path: Path) -> None:
+    new(tmp_path / "mine", "--from", "aten::random_.from")
+    text = (tmp_path / "mine" / "op.py").read_text()
+    assert "    from_: int,\n" in text
+    open_library(library_at(tmp_path / "mine"))  # which compares the schemas
+
+
+def test_arguments_after_one_that_cannot_be_passed_are_left_out() -> None:
+    schema = torch._C.parse_schema("mine::f(Tensor x, Layout layout=0, int y=1, *, MemoryFormat? z=None) -> Tensor")
+    text = external_files("mine", ["mine"], [Registered("f", schema, True)])["op.py"]
+    assert "\ndef f(\n    x: Tensor,\n) -> Tensor:\n" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("set_.source_Storage", "its argument 'source' has the type Storage, which opwright does not support"),
+        ("record_stream", "its argument 's' has the type Stream, which opwright does not support"),
+        ("qscheme", "it returns a result of the type QScheme, which opwright does not support"),
+        ("get_gradients", "it returns a result of the type Dict[Tensor, Tensor], which opwright does not support"),
+        ("transpose.int", "it returns a view of an argument"),
+    ],
+)
+def test_an_operator_that_python_cannot_describe_is_refused(tmp_path: Path, name: str, why: str) -> None:
+    expected = f"aten::{name} cannot be described in Python: {why}"
+    assert refused(tmp_path / "mine", f"aten::{name}") == expected
+    assert refused(tmp_path / "mine", "aten::addcmul", f"aten::{name}") == expected
+
+
+def test_a_keyword_only_argument_named_like_a_keyword_is_refused() -> None:
+    schema = torch._C.parse_schema("mine::f(Tensor x, *, int from) -> Tensor")
+    assert why_not(schema) == "its keyword-only argument 'from' has the name of a Python keyword"
+    assert not why_not(torch._C.parse_schema("mine::f(Tensor x, *, int from=0) -> Tensor"))
+
+
+def test_every_operator_of_pytorch_is_described_or_refused(tmp_path: Path) -> None:
+    schemas = {name: schema_named(f"aten::{name}") for name in names_in("aten")[::7]}
+    operators = [Registered(name, schema, False) for name, schema in schemas.items() if not why_not(schema)]
+    assert len(operators) > 300
+    for one in operators:
+        (tmp_path / "op.py").write_text(external_files("aten", ["torch"], [one])["op.py"])
+        assert list(library_at(tmp_path).ops) == [one.name]
+
+
+def test_a_pattern_leaves_out_what_cannot_be_described(tmp_path: Path) -> None:
+    ended = CliRunner().invoke(app, ["new", str(tmp_path / "mine"), "--from", "aten::set*"])
+    assert ended.exit_code == 0, ended.output
+    assert "left out: aten::set_.source_Storage, because its argument 'source' has the type Storage" in ended.stderr
+    assert "set_.source_Tensor" in library_at(tmp_path / "mine").ops
