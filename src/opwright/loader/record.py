@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import tempfile
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +13,16 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.errors import OpwrightError, SpecError
-from opwright.spec.recorded import FORMAT, drawn, encoded
+from opwright.spec.difference import first_line
+from opwright.spec.recorded import FORMAT, copied, drawn, encoded
 from opwright.spec.schema import schema_of_overload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
 
 # Floating-point tensors with more elements are described, and drawn again; others are saved.
 _SAVED_ELEMENTS = 2**12
@@ -32,26 +34,40 @@ def record(*ops: str, into: str | Path, most: int = 64) -> Iterator[None]:
 
     Calls that differ only in the numbers of floating-point tensors are recorded once. Small tensors, and those of
     integers, are saved; of larger ones the shape, the strides and the distribution of the numbers. Only calls in
-    the current thread are seen, and none inside TorchScript or compiled graphs.
+    the current thread are seen, and none inside TorchScript or compiled graphs. What was recorded is also written if
+    the program ends with an exception.
 
     Args:
         ops: the operators, such as `torchvision::nms`, `torchvision::*` or `aten::sum.dim_IntList`. A name without
             overload means all of them.
-        into: the folder in which to write a file for each operator: `nms.pt`. Earlier files are replaced.
+        into: the folder in which to write a file for each operator: `nms.pt`. Earlier files are replaced. Operators of
+            several namespaces are written into a folder for each.
         most: the largest number of calls to record for each operator.
 
     Raises:
         SpecError: no operator is named, or a name has no namespace.
         OpwrightError: a file cannot be written.
 
+    Warns:
+        UserWarning: an operator was not called, or calls could not be recorded, such as those with sparse tensors,
+            random generators or fake tensors.
+
     Example:
         with opwright.record("torchvision::roi_align", into="ops/vision/recorded"):
             run_my_tests()
     """
     calls = _Calls(_checked(ops), most)
-    with _Dispatched(calls), _Called(calls):
-        yield
-    calls.write(Path(into))
+    folder = Path(into)
+    with _written_into(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with _Dispatched(calls), _Called(calls):
+            yield
+    finally:
+        with _written_into(folder):
+            calls.write(folder)
+        for message in calls.left_out():
+            warnings.warn(message, stacklevel=3)  # the caller's `with`
 
 
 def _checked(ops: Sequence[str]) -> tuple[str, ...]:
@@ -63,6 +79,15 @@ def _checked(ops: Sequence[str]) -> tuple[str, ...]:
     return tuple(ops)
 
 
+@contextlib.contextmanager
+def _written_into(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        msg = f"recorded calls cannot be written into {folder}: {error.strerror}. Name a folder that can be written"
+        raise OpwrightError(msg) from error
+
+
 class _Calls:
     """The calls that were recorded, by operator, each kind once."""
 
@@ -70,48 +95,60 @@ class _Calls:
         self._patterns = patterns
         self._most = most
         self._found: dict[str, dict[str, dict[str, Any]]] = {}
+        self._seen: set[str] = set()
+        self._left_out: dict[str, str] = {}
         self.is_paused = False
 
     def add(self, overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Record a call, if its operator is wanted. The program that makes it never sees an error of this."""
         schema = schema_of_overload(overload)
         name = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
-        if self.is_paused or not self._is_wanted(schema.name, name):
+        if self.is_paused or not (wanted := self._patterns_of(schema.name, name)):
             return
+        self._seen |= wanted
         kept = self._found.setdefault(name, {})
         self.is_paused = True  # describing tensors calls operators too
         try:
             given, named = _bound(schema, args, kwargs)
-            key = repr(pytree.tree_map(_key, (given, named)))
+            key = repr((_key(given), _key(named)))
             if key not in kept and len(kept) < self._most:
                 kept[key] = _described(given, named, seed=len(kept))
+        except Exception as error:  # noqa: BLE001  whatever PyTorch cannot do with such a tensor
+            self._left_out.setdefault(name, first_line(error))
         finally:
             self.is_paused = False
 
-    def _is_wanted(self, *names: str) -> bool:
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self._patterns for name in names)
+    def _patterns_of(self, *names: str) -> set[str]:
+        return {pattern for pattern in self._patterns for name in names if fnmatch.fnmatchcase(name, pattern)}
+
+    def left_out(self) -> Iterator[str]:
+        """A sentence for each operator that was not called, or of which calls were not recorded."""
+        for pattern in self._patterns:
+            if pattern not in self._seen:
+                yield f"opwright.record: {pattern} was not called in this thread"
+        for name, why in self._left_out.items():
+            yield f"opwright.record: calls of {name} were left out ({why})"
 
     def write(self, folder: Path) -> None:
-        """Write a file for each operator.
-
-        Raises:
-            OpwrightError: one cannot be written.
-        """
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for name, calls in self._found.items():
-                content = {
-                    "format": FORMAT,
-                    "op": name,
-                    "pytorch": str(torch.__version__),
-                    "calls": list(calls.values()),
-                }
-                with tempfile.TemporaryDirectory(dir=folder) as part:
-                    written = Path(part) / f"{name.partition('::')[2]}.pt"
-                    torch.save(content, written)
-                    written.replace(folder / written.name)
-        except OSError as error:
-            msg = f"recorded calls cannot be written into {folder}: {error.strerror}. Name a folder that can be written"
-            raise OpwrightError(msg) from error
+        """Write a file for each operator."""
+        namespaces = {pattern.partition("::")[0] for pattern in self._patterns}
+        is_one = len(namespaces) == 1 and namespaces.pop().isidentifier()
+        for qualified_name, calls in self._found.items():
+            if not calls:
+                continue
+            namespace, _, name = qualified_name.partition("::")
+            content = {
+                "format": FORMAT,
+                "op": qualified_name,
+                "pytorch": str(torch.__version__),
+                "calls": list(calls.values()),
+            }
+            place = folder if is_one else folder / namespace
+            place.mkdir(exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=place) as part:
+                written = Path(part) / f"{name}.pt"
+                torch.save(content, written)
+                written.replace(place / written.name)
 
 
 class _Dispatched(TorchDispatchMode):
@@ -173,11 +210,37 @@ def _is_default_named(arguments: Sequence[Any], name: str, value: Any) -> bool:
     return any(argument.name == name and _is_default(argument, value) for argument in arguments)
 
 
-def _key(leaf: Any) -> Any:
-    """What makes two calls differ: everything but the numbers of tensors."""
-    if not isinstance(leaf, Tensor):
-        return leaf
-    return str((leaf.dtype, tuple(leaf.shape), tuple(leaf.stride())))
+def _key(value: Any) -> Any:
+    """What makes two calls differ: everything but the numbers of tensors.
+
+    Raises:
+        TypeError: it cannot be recorded.
+    """
+    if isinstance(value, dict):
+        return {name: _key(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_key(one) for one in value]
+    if not isinstance(value, Tensor):
+        return encoded(value)
+    if why := _why_not(value):
+        msg = f"{why} cannot be recorded"
+        raise TypeError(msg)
+    return (str(value.dtype), tuple(value.shape), tuple(value.stride()))
+
+
+def _why_not(tensor: Tensor) -> str:
+    """Why a tensor cannot be recorded: it has no elements in memory of its own."""
+    if torch.nn.parameter.is_lazy(tensor):
+        return "an uninitialized parameter"
+    if type(tensor).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        return f"a tensor of the type {type(tensor).__name__}"
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return "a tensor inside of a transformation of torch.func"
+    if tensor.is_nested or tensor.layout != torch.strided:
+        return "a nested tensor" if tensor.is_nested else f"a tensor of the layout {tensor.layout}"
+    if tensor.is_quantized or tensor.is_meta:
+        return "a quantized tensor" if tensor.is_quantized else "a tensor on the meta device"
+    return ""
 
 
 def _described(given: list[Any], named: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -188,14 +251,9 @@ def _described(given: list[Any], named: dict[str, Any], seed: int) -> dict[str, 
             return [described(one) for one in value]
         if not isinstance(value, Tensor):
             return encoded(value)
-        if value.is_floating_point() and value.numel() > _SAVED_ELEMENTS:
-            return drawn(value, next(seeds))
-        return _compact(value)
+        plain = value.detach().as_subclass(Tensor)
+        if plain.is_floating_point() and plain.numel() > _SAVED_ELEMENTS:
+            return drawn(plain, next(seeds))
+        return copied(plain, plain.dtype, "cpu")
 
     return {"args": described(given), "kwargs": {name: described(value) for name, value in named.items()}}
-
-
-def _compact(tensor: Tensor) -> Tensor:
-    """A copy with the same strides, and no more memory than they need."""
-    copied = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
-    return copied.copy_(tensor.detach())

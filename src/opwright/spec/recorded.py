@@ -23,17 +23,55 @@ _DRAWN = {"dtype", "shape", "strides", "mean", "deviation", "low", "high", "seed
 
 
 def encoded(value: Any) -> Any:
-    """An argument other than a tensor, as data: `torch.float32` becomes {"torch": "float32"}."""
+    """An argument other than a tensor, as data: `torch.float32` becomes {"torch": "float32"}.
+
+    Raises:
+        TypeError: it is none of those that a file can hold.
+    """
     import torch
 
     if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
         return {"torch": str(value).removeprefix("torch.")}
-    return {"device": str(value)} if isinstance(value, torch.device) else value
+    if isinstance(value, torch.device):
+        return {"device": str(value)}
+    # Of subclasses, such as NumPy's numbers and enumerations, only the number.
+    plain: Any
+    for plain in (bool, int, float, complex, str):
+        if isinstance(value, plain):
+            return plain(value)
+    if value is not None:
+        msg = f"an argument of the type {type(value).__name__} cannot be recorded"
+        raise TypeError(msg)
+    return None
+
+
+def copied(tensor: Tensor, dtype: torch.dtype, device: str) -> Tensor:
+    """A copy with the same strides, and no more memory than they need."""
+    import torch
+
+    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=device)
+    if device != "meta":
+        _once(made).copy_(_once(tensor))
+    return made
+
+
+def _once(tensor: Tensor) -> Tensor:
+    """The same memory without elements that share it, which cannot be written: PyTorch refuses to."""
+    for dim, stride in enumerate(tensor.stride()):
+        if stride == 0 and tensor.shape[dim] > 1:
+            tensor = tensor.narrow(dim, 0, 1)
+    end = 0
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1 and stride <= end:
+            span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+            return tensor.as_strided((span,), (1,))
+        end += stride * (size - 1)
+    return tensor
 
 
 def drawn(tensor: Tensor, seed: int) -> dict[str, Any]:
     """The description of a floating-point tensor from which one with similar numbers can be drawn."""
-    numbers = tensor.detach().double().flatten()
+    numbers = _once(tensor).double().flatten()
     numbers = numbers[numbers.isfinite()]
     if not numbers.numel():
         numbers = numbers.new_zeros(1)
@@ -64,7 +102,9 @@ def recorded_calls(path: Path, dtype: torch.dtype, device: str) -> Iterator[tupl
     for call in content["calls"]:
         try:
             args, kwargs = (_restored(call[part], dtype, device) for part in ("args", "kwargs"))
-        except (RuntimeError, TypeError, ValueError) as error:
+        except SpecError:
+            raise
+        except Exception as error:
             msg = f"{path} describes a tensor that cannot be made ({type(error).__name__}): record the calls again"
             raise SpecError(msg) from error
         yield tuple(args), kwargs
@@ -115,10 +155,7 @@ def _moved(tensor: Tensor, dtype: torch.dtype, device: str) -> Tensor:
     import torch
 
     wanted = dtype if tensor.dtype == torch.float32 else tensor.dtype
-    moved = torch.empty_strided(tensor.shape, tensor.stride(), dtype=wanted, device=device)
-    if device != "meta":
-        moved.copy_(tensor)
-    return moved
+    return copied(tensor, wanted, device)
 
 
 def _draw(described: dict[str, Any]) -> Tensor:
@@ -126,10 +163,11 @@ def _draw(described: dict[str, Any]) -> Tensor:
 
     generator = torch.Generator().manual_seed(described["seed"])
     dtype = _constant(described["dtype"])
-    numbers = torch.randn(described["shape"], generator=generator, dtype=torch.float64)
-    numbers = (numbers * described["deviation"] + described["mean"]).clamp(described["low"], described["high"])
     made = torch.empty_strided(described["shape"], described["strides"], dtype=dtype)
-    return made.copy_(numbers)
+    into = _once(made)
+    numbers = torch.randn(into.shape, generator=generator, dtype=torch.float64)
+    into.copy_((numbers * described["deviation"] + described["mean"]).clamp(described["low"], described["high"]))
+    return made
 
 
 def _constant(name: str) -> Any:

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import enum
+import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 
 import opwright
 from opwright.errors import OpwrightError, SpecError
@@ -12,6 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.unit.conftest import Describe
+
+
+class Value(enum.IntEnum):
+    THREE = 3
 
 
 def calls_in(path: Path) -> list[dict[str, Any]]:
@@ -39,6 +47,103 @@ def test_strides_are_recorded_and_memory_that_a_view_does_not_show_is_not(tmp_pa
     (x,) = call["args"]
     assert (x.shape, x.stride()) == ((8, 2), (1, 8))
     assert x.untyped_storage().nbytes() <= 64
+
+
+def recorded_and_drawn(tensor: torch.Tensor, folder: Path) -> torch.Tensor:
+    with opwright.record("aten::sin", into=folder):
+        tensor.sin()
+    (sample,) = opwright.Make().recorded(folder / "sin.pt")
+    made: torch.Tensor = sample.args[0]
+    assert (made.shape, made.stride(), made.dtype) == (tensor.shape, tensor.stride(), tensor.dtype)
+    return made
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x[:3].expand(2, 3),
+        lambda x: x.unfold(0, 3, 1),
+        lambda x: x.as_strided((2, 2, 2), (1, 2, 1)),
+        lambda x: x[0].expand(0, 4),
+        lambda x: x[:4].view(2, 2).t()[:, None].expand(2, 3, 2),
+    ],
+)
+def test_small_tensors_whose_elements_share_memory_are_recorded(tmp_path: Path, view: Any) -> None:
+    tensor = view(torch.randn(10))
+    made = recorded_and_drawn(tensor, tmp_path)
+    assert torch.equal(made, tensor)
+    assert made.untyped_storage().nbytes() <= 40
+
+
+def test_large_tensors_whose_elements_share_memory_are_drawn_again(tmp_path: Path) -> None:
+    rows = recorded_and_drawn(torch.randn(1000).expand(10, 1000), tmp_path)
+    assert torch.equal(rows[0], rows[9])
+    assert len(rows[0].unique()) > 900
+    windows = recorded_and_drawn(torch.randn(10000).unfold(0, 300, 1), tmp_path)
+    assert torch.equal(windows[1, 0], windows[0, 1])
+    assert len(windows[0].unique()) > 250
+
+
+def untouched() -> list[torch.Tensor]:
+    """A program with tensors that cannot be recorded, and one that can."""
+    with FakeTensorMode():
+        torch.ones(2).sin()
+    torch.ones(2, device="meta").sin()
+    torch.eye(2).to_sparse().sin()
+    torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged).sin()
+    lazy = torch.nn.LazyLinear(2)
+    results = [
+        torch.vmap(torch.sin)(torch.ones(2, 3)),
+        torch.func.hessian(lambda x: x.sin().sum())(torch.ones(2)),
+        torch.rand(3, generator=torch.Generator().manual_seed(1)),
+        lazy(torch.ones(1, 3)).detach() * 0,
+    ]
+    return [*results, torch.ones(4).sin()]
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning:torch")
+def test_a_program_runs_as_without_recording_whatever_its_tensors_are(tmp_path: Path) -> None:
+    with (
+        pytest.warns(UserWarning, match=r"opwright.record: calls of aten::\S+ were left out") as warned,
+        opwright.record("aten::*", into=tmp_path),
+    ):
+        found = untouched()
+    assert all(map(torch.equal, found, untouched()))
+    texts = [str(one.message) for one in warned]
+    assert any("aten::sin were left out (TypeError: a tensor of the type FakeTensor cannot" in text for text in texts)
+    assert any("an argument of the type Generator cannot be recorded" in text for text in texts)
+    assert [4] in [list(call["args"][0].shape) for call in calls_in(tmp_path / "sin.pt")]
+    for path in tmp_path.iterdir():
+        assert list(opwright.Make().recorded(path)) is not None
+
+
+def test_an_operator_that_is_never_called_is_named(tmp_path: Path) -> None:
+    with (
+        pytest.warns(UserWarning, match=r"^opwright.record: aten::sim was not called in this thread$"),
+        opwright.record("aten::sim", "aten::sin", into=tmp_path),
+    ):
+        torch.ones(1).sin()
+
+
+def test_what_a_program_called_before_it_failed_is_written(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit), opwright.record("aten::sin", into=tmp_path):
+        sys.exit(int(torch.ones(1).sin()))
+    assert len(calls_in(tmp_path / "sin.pt")) == 1
+
+
+def test_operators_of_several_namespaces_with_the_same_name_have_a_file_each(tmp_path: Path) -> None:
+    with opwright.record("aten::sin", "prims::sin", into=tmp_path):
+        torch.ones(1).sin()
+        torch.ops.prims.sin(torch.ones(2))
+    assert calls_in(tmp_path / "aten" / "sin.pt")[0]["args"][0].shape == (1,)
+    assert calls_in(tmp_path / "prims" / "sin.pt")[0]["args"][0].shape == (2,)
+
+
+def test_numbers_of_numpy_and_enumerations_are_recorded_as_numbers(tmp_path: Path) -> None:
+    with opwright.record("aten::addcmul", into=tmp_path):
+        torch.ops.aten.addcmul.default(*[torch.ones(1)] * 3, value=np.float64(2))
+        torch.ops.aten.addcmul.default(*[torch.ones(1)] * 3, value=Value.THREE)
+    assert {call["kwargs"]["value"] for call in calls_in(tmp_path / "addcmul.pt")} == {2, 3}
 
 
 def test_calls_with_gradients_and_those_inside_other_functions_are_seen(tmp_path: Path) -> None:
