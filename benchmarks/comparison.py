@@ -241,7 +241,7 @@ def measured(op: Any, dtype: str, *, inductor: bool) -> Measured:
     """Measure one entry of the database."""
     found = Measured(name_of(op), dtype)
     torch.manual_seed(0)
-    chosen = random.Random(found.operator)  # noqa: S311  seeded numbers, not secrets
+    chosen = random.Random(found.operator)
     try:
         calls = first_calls(op, DTYPES[dtype])
         repeatable = are_repeatable(calls)

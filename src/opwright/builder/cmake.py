@@ -43,11 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.question == "where":
             # PyTorch's folder is also the prefix in which CMake finds its package.
             found = [cmake_prefix_path(), str(find_pytorch().root), sys.executable]
-            print(_listed(found))  # noqa: T201  CMake reads standard output
+            sys.stdout.write(f"{_listed(found)}\n")
         else:
             _write(asked.output / FILE_NAME, variables(*_plan(asked)))
     except OpwrightError as error:
-        print(error, file=sys.stderr)  # noqa: T201  CMake shows it as its own error
+        sys.stderr.write(f"{error}\n")  # CMake shows it as its own error
         return error.exit_code
     return 0
 

@@ -119,9 +119,9 @@ def _require_success(completed: Completed) -> None:
 def main(arguments: Sequence[str] = ()) -> int:
     """Print the folder, for CMake; return the exit code."""
     try:
-        print(install_host(verbose="--verbose" in arguments))  # noqa: T201  CMake reads standard output
+        sys.stdout.write(f"{install_host(verbose='--verbose' in arguments)}\n")
     except OpwrightError as error:
-        print(error, file=sys.stderr)  # noqa: T201  CMake shows it
+        sys.stderr.write(f"{error}\n")  # CMake shows it as its own error
         return error.exit_code
     return 0
 

@@ -225,7 +225,7 @@ def _run(module: str) -> NoReturn:
         sys.excepthook(*sys.exc_info())
         status = 1
     if not isinstance(status, int | None):
-        print(status, file=sys.stderr)  # noqa: T201  sys.exit("message")
+        sys.stderr.write(f"{status}\n")  # sys.exit("message")
         status = 1
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  joins threads, those of executors too
     atexit._run_exitfuncs()  # noqa: SLF001  has no public name
@@ -239,7 +239,8 @@ def _run(module: str) -> NoReturn:
 def main() -> None:
     """Import modules, then fork for each program; a forked process runs the `main` of its module."""
     signal.signal(signal.SIGTERM, _end)
-    print(os.getpid(), flush=True)  # noqa: T201  the parent process reads it
+    sys.stdout.write(f"{os.getpid()}\n")  # the parent process reads it
+    sys.stdout.flush()
     folder, *modules = sys.argv[1:]
     server = _Server(Path(folder))
     program = None

@@ -53,9 +53,8 @@ def _ran(program: Path, manifest: Path, seed: int, *words: str) -> subprocess.Co
 
 def test_a_manifest_changed_in_any_way_is_read_or_refused(fuzz_manifest: Path, manifest: Path) -> None:
     seed = random.SystemRandom().randrange(2**32)
-    print(f"the seed is {seed}")  # noqa: T201  shown where the test fails
     done = _ran(fuzz_manifest, manifest, seed, str(MUTATIONS))
-    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.returncode == 0, f"seed {seed}: {done.stderr[-4000:]}"
     outcomes = {name: int(times) for name, times in re.findall(r"^(\w+) (\d+)$", done.stdout, flags=re.MULTILINE)}
     assert sum(outcomes.values()) == MUTATIONS
     # Changes that go deep are among them.
