@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import TYPE_CHECKING, Any
+
+import torch
 
 from opwright.checker.cases.code import call_code
 from opwright.checker.cases.cost import Costs
@@ -55,6 +58,7 @@ class Subject:
         self.state_before_loading: dict[str, Any] = {}
         self._judge = judge or LocalJudge(op)
         self._costs = Costs(op)
+        self._drawing: dict[str, bool] = {}
 
     @functools.cached_property
     def overload(self) -> Any:
@@ -187,6 +191,16 @@ class Subject:
     def is_steady(self, case: Case) -> bool:
         """Whether the reference returns the same results again; one that exists only in Python may not."""
         return self._judge.is_steady(case)
+
+    def draws_random_numbers(self, case: Case) -> bool:
+        """Whether the reference draws PyTorch's random numbers. It runs once for each case, which can take seconds."""
+        if case.name not in self._drawing:
+            before = torch.get_rng_state()
+            positional, keywords = self.op.spread(case.plain())
+            with contextlib.suppress(Exception):
+                self.op.reference(*positional, **keywords)
+            self._drawing[case.name] = not torch.equal(before, torch.get_rng_state())
+        return self._drawing[case.name]
 
     def code(self, case: Case) -> str:
         """Lines of Python that call the operator with `case`."""

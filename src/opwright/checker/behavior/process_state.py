@@ -34,7 +34,8 @@ _LC_ALL = 6
 _SIGNALS = tuple(number for number in range(1, 32) if number not in (signal.SIGKILL, signal.SIGSTOP))
 _SIGACTION_BYTES = 256  # more than the structure has anywhere; it begins with the handler
 # The library itself is an open file, and op.py with its samples may draw random numbers.
-_MAY_CHANGE_IN_LOADING = ("open files", "PyTorch's random number generator", "Python's random number generator")
+_RANDOM = "PyTorch's random number generator"
+_MAY_CHANGE_IN_LOADING = ("open files", _RANDOM, "Python's random number generator")
 _CALLS = 4
 _BAD_CALLS = 3
 _MOST_SHOWN = 4
@@ -46,8 +47,7 @@ def check_process_state(subject: Subject, recorder: Recorder) -> None:
 
     The calls are the samples, and calls that should be rejected. A change by loading the library is a fault too.
     """
-    case = subject.samples[0]
-    _run_reference(subject, case)  # PyTorch's threads start with the first parallel work
+    subject.draws_random_numbers(subject.samples[0])  # PyTorch's threads start with the first parallel work
     torch.ones(2**20).sum()
     before = subject.state_before_loading or state()
     changes = differences(before, state())
@@ -86,12 +86,12 @@ def _report(recorder: Recorder, case: str, changes: dict[str, tuple[str, str]], 
 
 def _changes(subject: Subject, case: Case) -> dict[str, tuple[str, str]]:
     """What some calls change in this process: the old and the new state by description."""
-    draws = _draws_random_numbers(subject, case)
+    draws = subject.draws_random_numbers(case)
     before = state()
     printed = _call(subject, case)
     changes = differences(before, state())
-    if draws:
-        changes.pop("PyTorch's random number generator", None)
+    if _RANDOM in changes and (draws or any(map(subject.draws_random_numbers, subject.samples))):
+        del changes[_RANDOM]
     threads = [_threads()]
     for _ in range(_CALLS):
         _call(subject, case)
@@ -163,20 +163,6 @@ def _entry(name: str, state: dict[str, Any]) -> str:
     if value is None:
         return f"{name} unset"
     return f"{name}={value}" if isinstance(value, str) else f"{name} {value}"
-
-
-def _draws_random_numbers(subject: Subject, case: Case) -> bool:
-    """Whether the reference draws random numbers, for this call or a sample, and the operator therefore may."""
-    before = torch.get_rng_state()
-    for one in (case, *subject.samples):
-        _run_reference(subject, one)
-    return not torch.equal(before, torch.get_rng_state())
-
-
-def _run_reference(subject: Subject, case: Case) -> None:
-    positional, keywords = subject.op.spread(case.plain())
-    with contextlib.suppress(Exception):
-        subject.op.reference(*positional, **keywords)
 
 
 def _call(subject: Subject, case: Case) -> str:
@@ -281,7 +267,7 @@ _QUESTIONS: dict[str, Callable[[], Any]] = {
     "autocast": lambda: torch.is_autocast_enabled("cpu"),
     "the default dtype": torch.get_default_dtype,
     "deterministic mode": torch.get_deterministic_debug_mode,
-    "PyTorch's random number generator": lambda: torch.get_rng_state().numpy().tobytes(),
+    _RANDOM: lambda: torch.get_rng_state().numpy().tobytes(),
     "Python's random number generator": random.getstate,
     "signal handlers": _actions,
     "blocked signals": lambda: sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
