@@ -10,7 +10,8 @@ The libraries are those of benchmarks/external, each an op.py that describes ope
     torch_cluster  pip install --no-build-isolation torch-cluster
 
 A library whose package is missing is left out. `lines` counts the lines with code that describe an operator: its
-reference, samples and domain. The check is a quick one unless `--full` is given.
+reference, samples and domain, and after a plus the functions of op.py that these call. The check is a quick one unless
+`--full` is given.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import opwright
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 LIBRARIES = Path(__file__).with_name("external")
 NEEDS = {"aten": "torch"}
@@ -53,7 +54,8 @@ def main() -> None:
         for name, op in opwright.library_at(folder).ops.items():
             if arguments.op in {None, name}:
                 report = opwright.check(folder, ops=[name], quick=not arguments.full, seed=arguments.seed)
-                found.append({"lines": lines[op.reference.__name__], **report.to_json()})
+                own, helpers = lines[op.reference.__name__]
+                found.append({"lines": own, "helper_lines": helpers, **report.to_json()})
                 print(row(op.qualified_name, found[-1]), flush=True)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(found, indent=2) + "\n")
@@ -64,23 +66,49 @@ def row(name: str, report: dict[str, Any]) -> str:
     cells = " ".join(f"{cell['runtime']} {MARKS[cell['status']]}" for cell in report["cells"])
     kinds = sorted({failure["kind"] for cell in report["cells"] for failure in cell["failures"]})
     failed = "; ".join(failure["got"] for failure in report["failures"])
-    facts = [f"{report['lines']} lines", cells or failed, ", ".join(kinds) or "no fault", f"{report['seconds']:.0f} s"]
+    lines = f"{report['lines']} + {report['helper_lines']}" if report["helper_lines"] else report["lines"]
+    facts = [f"{lines} lines", cells or failed, ", ".join(kinds) or "no fault", f"{report['seconds']:.0f} s"]
     return f"{name}: {'; '.join(facts)}"
 
 
-def lines_of(path: Path) -> dict[str, int]:
-    """The lines with code that describe each operator, by the name of its reference.
+def lines_of(path: Path) -> dict[str, tuple[int, int]]:
+    """The lines with code that describe each operator, by the name of its reference, and those of its helpers.
 
-    Lines that serve several operators count for each of them; functions that references call do not.
+    Helpers are the other functions of the file that these lines call. Lines that serve several operators count for each
+    of them.
     """
     text = path.read_text(encoding="utf-8")
-    counts: dict[str, int] = {}
+    described: dict[str, list[ast.stmt]] = {}
+    helpers: dict[str, ast.stmt] = {}
     for node in ast.parse(text).body:
-        for name in described_by(node):
-            first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
-            code = text.splitlines()[first - 1 : node.end_lineno]
-            counts[name] = counts.get(name, 0) + sum(bool(line.strip()) for line in code)
-    return counts
+        names = list(described_by(node))
+        for name in names:
+            described.setdefault(name, []).append(node)
+        if isinstance(node, ast.FunctionDef) and not names:
+            helpers[node.name] = node
+
+    def count(nodes: Iterable[ast.stmt]) -> int:
+        return sum(bool(line.strip()) for node in nodes for line in code_of(node, text))
+
+    return {name: (count(nodes), count(called(nodes, helpers))) for name, nodes in described.items()}
+
+
+def called(nodes: Iterable[ast.stmt], helpers: Mapping[str, ast.stmt]) -> list[ast.stmt]:
+    """The helpers that some statements call, directly or through each other."""
+    found: dict[str, ast.stmt] = {}
+    left = list(nodes)
+    while left:
+        used = {one.id for one in ast.walk(left.pop()) if isinstance(one, ast.Name)}
+        new = {name: helpers[name] for name in used & helpers.keys() - found.keys()}
+        found |= new
+        left += new.values()
+    return list(found.values())
+
+
+def code_of(node: ast.stmt, text: str) -> list[str]:
+    """The lines of a statement, with its decorators."""
+    first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
+    return text.splitlines()[first - 1 : node.end_lineno]
 
 
 def described_by(node: ast.stmt) -> Iterator[str]:

@@ -130,6 +130,22 @@ def test_a_change_of_a_kernel_in_python_that_no_sample_shows_makes_the_command_f
     assert (tmp_path / "op.py").read_text() == text
 
 
+def test_what_a_quick_check_does_not_notice_is_checked_in_full(tmp_path: Path) -> None:
+    folder = with_python_kernel(tmp_path)
+    report = check_mutants(folder, None, runtimes=["export"], seed=0)
+    changes = {result.mutant.diff().splitlines()[-1].strip("+ "): result for result in report.results}
+    wrong = changes["return (x - by).contiguous()"]
+    assert (wrong.fate, wrong.by_quick, wrong.noticed.partition(":")[0]) == ("killed", False, "shift in export")
+    assert changes["if by <= 0:"].fate == "survived"
+
+
+def test_a_full_check_that_fails_without_a_change_is_refused(tmp_path: Path) -> None:
+    folder = with_python_kernel(tmp_path)
+    (folder / "op.py").write_text((folder / "op.py").read_text().replace("if by < 0", "x = x - 1\n    if by < 0"))
+    with pytest.raises(SpecError, match=r"mutated::shift fails in export without a change \(wrong-result"):
+        check_mutants(folder, 1, runtimes=["export"], seed=0)
+
+
 def test_the_same_seed_chooses_the_same_mutants(tmp_path: Path) -> None:
     folder = with_python_kernel(tmp_path)
     chosen = [set(fates(check_mutants(folder, 2, runtimes=["eager"], quick=True, seed=5))) for _ in range(2)]

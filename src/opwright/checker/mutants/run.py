@@ -6,6 +6,7 @@ import os
 import queue
 import random
 import tempfile
+import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -207,31 +208,38 @@ class _Trials:
         with ThreadPoolExecutor(max_workers=self.parallel) as pool:
             folders = [work / f"mirror_{number}" for number in range(self.parallel)]
             for mirror in pool.map(lambda folder: Mirror(library, plan, folder), folders):
+                self._unchanged = Built(library.root / "op.py", mirror.original, is_changed=False)
                 self._mirrors.put(mirror)
-        self._statuses: dict[bool, dict[CellName, str]] = {}
+        # The statuses of the cells without a change, in a quick check and in a full one.
+        self._statuses: dict[bool, dict[CellName, str]] = {True: {}, False: {}}
+        self._checking_original = threading.Lock()
         self._seen: dict[Path | None, _Notice | None] = {}
         # The mutants that were noticed, and the operator that showed it.
         self._kills: list[tuple[Mutant, str]] = []
 
     def check_original(self) -> None:
-        """Check the library without a change.
+        """Run a quick check of the library without a change; parts of the full one run when a mutant needs them.
 
         Raises:
             SpecError: the check fails.
         """
-        mirror = self._mirrors.get()
-        for quick in self._rounds:
-            original = Built(self._library.root / "op.py", mirror.original, is_changed=False)
-            cells = self._run(original, self._cells, quick=quick, fail_fast=False)
-            failed = [cell for cell in cells if cell.status == "failed"]
-            if failed:
-                msg = (
-                    f"{failed[0].op} fails in {failed[0].runtime} without a change ({_kinds(failed[0])}): a check that "
-                    f"fails notices nothing. Fix what `opwright check {self._library.root}` reports first"
-                )
-                raise SpecError(msg)
-            self._statuses[quick] = _statuses(cells)
-        self._mirrors.put(mirror)
+        self._original(self._cells, quick=True)
+
+    def _original(self, cells: Sequence[CellName], *, quick: bool) -> dict[CellName, str]:
+        """The statuses of the cells, among others, without a change."""
+        statuses = self._statuses[quick]
+        with self._checking_original:
+            unknown = [cell for cell in cells if cell not in statuses]
+            checked = self._run(self._unchanged, unknown, quick=quick, fail_fast=False) if unknown else []
+            for cell in checked:
+                if cell.status == "failed":
+                    msg = (
+                        f"{cell.op} fails in {cell.runtime} without a change ({_kinds(cell)}): a check that fails "
+                        f"notices nothing. Fix what `opwright check {self._library.root}` reports first"
+                    )
+                    raise SpecError(msg)
+                statuses[_name(cell)] = cell.status
+        return statuses
 
     def result(self, mutant: Mutant, watcher: MutantWatcher) -> MutantResult:
         """Build and check one mutant."""
@@ -271,7 +279,9 @@ class _Trials:
         for quick in self._rounds:
             try:
                 checked = self._run(built, cells, quick=quick, fail_fast=True)
-                found = _difference(self._statuses[quick], checked, by_quick=quick)
+                differing = unlike_passed(checked)
+                before = self._original([_name(cell) for cell in differing], quick=quick)
+                found = _difference(before, differing, by_quick=quick)
             except LoadError as error:
                 found = _Notice(f"load: {str(error).splitlines()[0]}", by_quick=quick)
             if found:
@@ -308,17 +318,22 @@ def likeliest_first(cells: Sequence[CellName], mutant: Mutant, kills: Sequence[t
     return sorted(cells, key=lambda cell: distances.get(cell[0], _FAR))
 
 
-def _statuses(cells: Sequence[Cell]) -> dict[CellName, str]:
-    return {(cell.op, cell.runtime, cell.device): cell.status for cell in cells}
+def _name(cell: Cell) -> CellName:
+    return cell.op.rpartition("::")[2], cell.runtime, cell.device
+
+
+def unlike_passed(cells: Sequence[Cell]) -> list[Cell]:
+    """The first failed cell, because no other runs after it; if there is none, all cells that did not pass."""
+    failed = [cell for cell in cells if cell.status == "failed"]
+    return failed[:1] or [cell for cell in cells if cell.status != "passed"]
 
 
 def _difference(before: dict[CellName, str], cells: Sequence[Cell], *, by_quick: bool) -> _Notice | None:
-    """The first failed cell, or else the first one that ran before and does not run now; None if there is none."""
+    """A failed cell, or else the first one that ran before and does not run now; None if there is none."""
     for cell in cells:
         if cell.status == "failed":
             return _Notice.of(cell, _kinds(cell), by_quick=by_quick)
-    for cell in cells:
-        if before[cell.op, cell.runtime, cell.device] == "passed" and cell.status != "passed":
+        if before[_name(cell)] == "passed":
             return _Notice.of(cell, f"{cell.status}, {cell.reason}", by_quick=by_quick)
     return None
 
