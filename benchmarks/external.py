@@ -1,4 +1,4 @@
-"""Checks operators of packages and of PyTorch as they are, and prints a row for each.
+"""Checks operators of packages and of PyTorch as they are, and prints a row of a Markdown table for each.
 
     python benchmarks/external.py [--library NAME] [--op NAME] [--full] [--seed N] [--json FILE]
 
@@ -25,13 +25,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import opwright
+from opwright.checker.runtime_table import RUNTIMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 LIBRARIES = Path(__file__).with_name("external")
 NEEDS = {"aten": "torch"}
-MARKS = {"passed": "ok", "failed": "FAIL", "lacking": "lack", "not applicable": "-", "not run": "skip"}
+MARKS = {"passed": "ok", "failed": "FAIL", "lacking": "lack", "not applicable": "–", "not run": "skip"}
 
 
 def main() -> None:
@@ -44,6 +45,9 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="write the reports as JSON")
     arguments = parser.parse_args()
     found: list[dict[str, Any]] = []
+    columns = [runtime.name for runtime in RUNTIMES if runtime.quick or arguments.full]
+    titles = ["operator", "lines", *columns, "faults", "seconds"]
+    print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}", flush=True)
     for folder in sorted(path.parent for path in LIBRARIES.glob("*/op.py")):
         if arguments.library and folder.name not in arguments.library:
             continue
@@ -56,19 +60,19 @@ def main() -> None:
                 report = opwright.check(folder, ops=[name], quick=not arguments.full, seed=arguments.seed)
                 own, helpers = lines[op.reference.__name__]
                 found.append({"lines": own, "helper_lines": helpers, **report.to_json()})
-                print(row(op.qualified_name, found[-1]), flush=True)
+                print(row(op.qualified_name, found[-1], columns), flush=True)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(found, indent=2) + "\n")
 
 
-def row(name: str, report: dict[str, Any]) -> str:
+def row(name: str, report: dict[str, Any], columns: Sequence[str]) -> str:
     """The row of an operator: its lines, its cells, the kinds of faults, and the time."""
-    cells = " ".join(f"{cell['runtime']} {MARKS[cell['status']]}" for cell in report["cells"])
-    kinds = sorted({failure["kind"] for cell in report["cells"] for failure in cell["failures"]})
-    failed = "; ".join(failure["got"] for failure in report["failures"])
+    cells = {cell["runtime"]: MARKS[cell["status"]] for cell in report["cells"]}
+    failures = [*report["failures"], *(failure for cell in report["cells"] for failure in cell["failures"])]
+    kinds = ", ".join(sorted({failure["kind"] for failure in failures})) or "none"
     lines = f"{report['lines']} + {report['helper_lines']}" if report["helper_lines"] else report["lines"]
-    facts = [f"{lines} lines", cells or failed, ", ".join(kinds) or "no fault", f"{report['seconds']:.0f} s"]
-    return f"{name}: {'; '.join(facts)}"
+    facts = [f"`{name}`", lines, *(cells.get(runtime, "") for runtime in columns), kinds, f"{report['seconds']:.0f}"]
+    return f"| {' | '.join(map(str, facts))} |"
 
 
 def lines_of(path: Path) -> dict[str, tuple[int, int]]:
