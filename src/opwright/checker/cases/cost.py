@@ -49,6 +49,8 @@ _SIZED_BY_NUMBERS: dict[Any, Callable[[Tensor], Tensor]] = {
     torch.ops.aten.repeat_interleave.Tensor: Tensor.sum,
     torch.ops.aten.bincount.default: Tensor.amax,
 }
+_JOINS = (torch.ops.aten.stack.default, torch.ops.aten.cat.default)
+_PARTS = (torch.ops.aten.unbind.int, torch.ops.aten.select.int)
 # How PyTorch says that an operator cannot be run without numbers.
 _UNSUPPORTED = ("UnsupportedOperatorException", "UnsupportedFakeTensorException", "DynamicOutputShapeException")
 
@@ -87,8 +89,7 @@ class _SizeLimit(_Limit):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call an operator, and look at its results."""
         self._check_time()
-        if _parts(func, args) > _MOST_PARTS:  # even without numbers they take minutes
-            raise TooExpensiveError
+        _check_parts(func, args)
         made = func(*args, **(kwargs or {}))
         for tensor in pytree.tree_leaves(made):
             if isinstance(tensor, Tensor) and not tensor.is_meta:  # the meta device has no memory
@@ -100,17 +101,18 @@ class _SizeLimit(_Limit):
         return made
 
 
-def _parts(func: Any, args: Any) -> int:
-    """The number of tensors that an operator makes of the indices of a dimension; 0 for other operators."""
+def _check_parts(func: Any, args: Any) -> None:
+    """Raise if an operator makes too many tensors of one: even without numbers they take minutes."""
     aten = torch.ops.aten
     if func is aten.unbind.int:
         each, dim = 1, args[1] if len(args) > 1 else 0
     elif func in (aten.split.Tensor, aten.unsafe_split.Tensor):
         each, dim = args[1], args[2] if len(args) > 2 else 0
     else:
-        return 0
+        return
     size = args[0].shape[dim] if args[0].dim() else 0
-    return size // max(each, 1) if isinstance(size, int) and isinstance(each, int) else 0
+    if isinstance(size, int) and isinstance(each, int) and size // max(each, 1) > _MOST_PARTS:
+        raise TooExpensiveError
 
 
 class SizeLimitAhead(_Limit):
@@ -119,7 +121,7 @@ class SizeLimitAhead(_Limit):
     def __init__(self, most_elements: int, seconds: float = math.inf) -> None:
         super().__init__(most_elements, seconds)
         self._without_numbers = FakeTensorMode(static_shapes=True, shape_env=ShapeEnv())
-        self._harmless: set[str] = set()
+        self._harmless: set[Any] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call an operator, if its results are not too large."""
@@ -128,8 +130,10 @@ class SizeLimitAhead(_Limit):
         elements = _SIZED_BY_NUMBERS.get(func)
         if elements is not None and args[0].numel() and float(elements(args[0].double())) > self._most:
             raise TooExpensiveError
-        call = str((func, pytree.tree_map(_outline, (args, kwargs))))
-        if call not in self._harmless:  # a loop makes the same call many times
+        _check_parts(func, args)
+        # A loop makes the same call many times, or takes a tensor apart and joins hundreds of results.
+        call = (func, _outline(args), *((name, _outline(value)) for name, value in kwargs.items()))
+        if call not in self._harmless and not self._joins_few(func, args):
             # An operator that cannot be run without numbers, as `item` cannot, makes no large tensor.
             with contextlib.suppress(Exception):
                 fake_args, fake_kwargs = _faked(self._without_numbers, (args, kwargs))
@@ -137,6 +141,12 @@ class SizeLimitAhead(_Limit):
                     func(*fake_args, **fake_kwargs)
             self._harmless.add(call)
         return func(*args, **kwargs)
+
+    def _joins_few(self, func: Any, args: Any) -> bool:
+        """Whether an operator takes a tensor apart, or joins some that have few elements in all."""
+        if func in _JOINS:
+            return bool(sum(tensor.numel() for tensor in args[0]) <= self._most)
+        return func in _PARTS
 
 
 class Costs:
@@ -199,7 +209,7 @@ class Costs:
 
     def _without_numbers(self, arguments: dict[str, Any], most_elements: int) -> _Cost:
         leaves, structure = pytree.tree_flatten(arguments)
-        outline = str(structure), most_elements, *map(_outline, leaves)
+        outline = str(structure), most_elements, *_outline(leaves)
         if outline in self._known:
             return self._known[outline]
         if not self._has_time():
@@ -293,8 +303,11 @@ def _numbers(leaf: Any) -> list[int | float]:
     return [int(leaf.to(torch.int64).max())]
 
 
-def _outline(leaf: Any) -> Any:
-    return (leaf.shape, leaf.dtype, leaf.device) if isinstance(leaf, Tensor) else repr(leaf)
+def _outline(value: Any) -> Any:
+    """What matters of an argument in a call without numbers, as a key."""
+    if isinstance(value, Tensor):
+        return value.shape, value.dtype, value.device
+    return tuple(map(_outline, value)) if isinstance(value, (list, tuple)) else repr(value)
 
 
 @contextlib.contextmanager

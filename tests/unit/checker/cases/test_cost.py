@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from opwright.checker.cases import cost
-from opwright.checker.cases.cost import Costs
+from opwright.checker.cases.cost import Costs, SizeLimitAhead, TooExpensiveError
 from opwright.checker.cases.samples import redrawn
 from opwright.spec import Make
 
@@ -238,3 +238,30 @@ def _(make):
 )
 def test_only_many_parts_of_a_tensor_are_not_affordable(op: Any, body: str, affordable: bool) -> None:
     assert is_affordable(op(body), {"x": torch.zeros(2**20), "n": 1}) == affordable
+
+
+JOINED = {
+    "stack": lambda: torch.stack([torch.zeros(300)] * 400),
+    "cat": lambda: torch.cat([torch.zeros(300)] * 400),
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_tensors_that_have_few_elements_in_all_are_joined_without_a_trial(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+    monkeypatch.setattr(cost, "_faked", lambda *_: tried.append(1))
+    with SizeLimitAhead(300 * 400):
+        assert JOINED[name]().numel() == 300 * 400
+    assert len(tried) == 1  # zeros
+    monkeypatch.undo()
+    with pytest.raises(TooExpensiveError), SizeLimitAhead(300 * 400 - 1):
+        JOINED[name]()
+
+
+def test_a_tensor_is_not_taken_apart_into_too_many() -> None:
+    with SizeLimitAhead(2**20):
+        assert len(torch.zeros(2**17, 1).unbind()) == 2**17
+        with pytest.raises(TooExpensiveError):
+            torch.zeros(2**17 + 1, 1).unbind()
