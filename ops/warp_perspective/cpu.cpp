@@ -139,6 +139,7 @@ cv::Scalar border_scalar(const std::optional<std::vector<double>>& value, int64_
     // OpenCV rounds to int before it saturates: a number that does not fit into an int would saturate at the wrong end.
     for (double& number : border.val) {
         check::finite(number, "border_value of an integer image");
+        // opwright: equivalent [std::numeric_limits<int16_t>::min(), number]: the larger of the two in either order
         number = std::clamp<double>(number, std::numeric_limits<int16_t>::min(), std::numeric_limits<uint16_t>::max());
     }
     return border;
