@@ -56,10 +56,10 @@ def test_a_manifest_changed_in_any_way_is_read_or_refused(fuzz_manifest: Path, m
     done = _ran(fuzz_manifest, manifest, seed, str(MUTATIONS))
     assert done.returncode == 0, f"seed {seed}: {done.stderr[-4000:]}"
     outcomes = {name: int(times) for name, times in re.findall(r"^(\w+) (\d+)$", done.stdout, flags=re.MULTILINE)}
-    assert sum(outcomes.values()) == MUTATIONS
+    assert sum(outcomes.values()) == MUTATIONS, f"seed {seed}"
     # Changes that go deep are among them.
-    assert outcomes.keys() == {"accepted", "format_unknown", "manifest_invalid", "path_outside"}
-    assert outcomes["accepted"] > MUTATIONS / 100
+    assert outcomes.keys() == {"accepted", "format_unknown", "manifest_invalid", "path_outside"}, f"seed {seed}"
+    assert outcomes["accepted"] > MUTATIONS / 100, f"seed {seed}"
 
 
 def test_a_read_past_the_end_would_be_found_and_its_mutation_named(fuzz_manifest: Path, manifest: Path) -> None:

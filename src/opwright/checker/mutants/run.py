@@ -182,7 +182,7 @@ class _Notice:
 
     @classmethod
     def of(cls, cell: Cell, what: str, *, by_quick: bool) -> _Notice:
-        op = cell.op.rpartition(":")[2]
+        op, _, _ = _name(cell)
         return cls(f"{op} in {cell.runtime}: {what}", by_quick, op)
 
 
