@@ -12,7 +12,7 @@ class RuntimeRow:
     Attributes:
         name: its name in reports; its module in `checker/runtimes/` has underscores in place of hyphens.
         lane: one process runs the runtimes of a lane one after the other; lanes run in parallel.
-        step_limit_s: how long one step may take, in seconds; a longer one is a hang.
+        step_limit_s: how long one step may take, in seconds, as a hang watch counts them; a longer one is a hang.
         quick: whether it compiles nothing, and so finishes in seconds.
         needs_fake: whether it calls the fake kernel.
         sanitizable: whether it runs everything in the instrumented process itself.

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ctypes
-import faulthandler
 import sys
 import threading
 from pathlib import Path
@@ -19,6 +18,7 @@ from torch.utils import _pytree as pytree
 from opwright.checker.behavior.same_call import shifted_case
 from opwright.checker.cases.case import Case, Family
 from opwright.checker.job import Job
+from opwright.checker.processes.hang_watch import HangWatch
 from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.remote_judge import case_message
 from opwright.checker.processes.worker import job_line
@@ -38,6 +38,7 @@ def main() -> None:
     initialize_math_library()
     job = Job.read(Path(sys.argv[1]))
     line = job_line(job)
+    watch = HangWatch(job.step_limit_s)
     built = None if job.shared_object is None else Path(job.shared_object)
     try:
         library = library_at(job.path)
@@ -48,17 +49,17 @@ def main() -> None:
     for op, runtime, device in job.cells:
         if runtime == "eager" and (device == "cpu" or torch.cuda.is_available()):
             subject = Subject(library.ops[op], built, device, job.options, Path(job.work))
-            _call_first(subject, line, job.step_limit_s)
+            _call_first(subject, line, watch)
     line.tell({"event": "done"})
-    faulthandler.dump_traceback_later(job.step_limit_s, exit=True)
+    watch.restart()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     # Destroy static objects; Python's own exit may not get that far.
     ctypes.CDLL(None).exit(0)
 
 
-def _call_first(subject: Subject, line: Line, limit_s: float) -> None:
-    """Call the operator from several threads at once, each with other numbers, in at most `limit_s` seconds."""
+def _call_first(subject: Subject, line: Line, watch: HangWatch) -> None:
+    """Call the operator from several threads at once, each with other numbers."""
     sample = subject.samples[0]
     moved = [shifted_case(subject, sample, at).arguments for at in range(_CALLERS)]
     given = [pytree.tree_map_only(Tensor, Tensor.clone, one) for one in moved]
@@ -78,13 +79,13 @@ def _call_first(subject: Subject, line: Line, limit_s: float) -> None:
             errors[at] = first_line(error)
 
     callers = [threading.Thread(target=call, args=(at,)) for at in range(_CALLERS)]
-    faulthandler.dump_traceback_later(limit_s, exit=True)
+    watch.restart()
     for caller in callers:
         caller.start()
     for caller in callers:
         caller.join()
     raised = [bool(error) and _succeeds(subject, case) for error, case in zip(errors, cases, strict=True)]
-    faulthandler.cancel_dump_traceback_later()  # the judge may take longer to receive the results
+    watch.stop()  # the judge may take longer to receive the results
     for at, case in enumerate(cases):
         if raised[at]:
             line.tell({"event": "raised", **where, "name": case.name, "error": errors[at]})

@@ -7,7 +7,6 @@ JSON file, and receives its events, its questions and the results of calls throu
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import gc
 import importlib
 import sys
@@ -20,6 +19,7 @@ from opwright.checker.behavior.lacks import lack
 from opwright.checker.job import Job
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import connect
+from opwright.checker.processes.hang_watch import HangWatch
 from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.remote_judge import Line, RemoteJudge
 from opwright.checker.recorder import Emit, FirstFaultError, Recorder
@@ -48,10 +48,10 @@ def main() -> None:
     initialize_math_library()
     job = Job.read(Path(sys.argv[1]))
     line = job_line(job)
+    watch = HangWatch(job.step_limit_s)
 
     def emit(event: dict[str, Any]) -> None:
-        # In a separate thread, which native code that never returns does not stop. It prints Python's position.
-        faulthandler.dump_traceback_later(job.step_limit_s, exit=True)
+        watch.restart()
         line.tell(event)
 
     built = None if job.shared_object is None else Path(job.shared_object)
