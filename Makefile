@@ -8,7 +8,7 @@ BIN := $(CURDIR)/$(VENV)/bin
 # Parallel test processes: one more than there are cores, because tests also wait. Each starts up to MAX_JOBS compilers,
 # and a compiler can take 2 GB of memory.
 JOBS ?= $(shell cores=$$(nproc); echo $$((cores < 8 ? cores + 1 : 8)))
-PYTEST = MAX_JOBS=$${MAX_JOBS:-2} $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+PYTEST = MAX_JOBS=$${MAX_JOBS:-2} $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --instafail $(ARGS)
 
 # The project's own C++ and CUDA files: tracked by git or new, not ignored, not deleted.
 CXX_FILES = $(wildcard $(shell git -c safe.directory='*' ls-files -co --exclude-standard -- '*.h' '*.cpp' '*.cu'))
