@@ -107,7 +107,7 @@ def _(src: Tensor, indptr: Tensor, out: Tensor | None = None) -> Tensor:
 @segment_min.samples(dtypes=(torch.float64, torch.float16, torch.int32))
 @segment_max.samples(dtypes=(torch.float64, torch.float16, torch.int32))
 def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
-    rows, columns, segments = make.size(5), make.size(7), 4
+    rows, columns, segments = make.size(5), make.size(7), make.size(4)
     ends = make.randint(0, columns + 1, 2, segments + 1).sort()[0]
     yield make.randn(columns, rows), ends[0], None
     yield make.randn(columns), ends[1], make.randn(segments)
@@ -117,7 +117,7 @@ def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
 
 @gather.samples(dtypes=(torch.float64, torch.float16, torch.int32))
 def _(make: opwright.Make) -> Iterator[tuple[Any, ...]]:
-    rows, columns, segments = make.size(5), make.size(7), 4
+    rows, columns, segments = make.size(5), make.size(7), make.size(4)
     ends = make.randint(0, columns + 1, 2, segments + 1).sort()[0]
     ends[:, 0], ends[:, -1] = 0, columns
     yield make.randn(segments, rows), ends[0], None
@@ -136,24 +136,33 @@ def _(make: opwright.Make) -> Iterator[tuple[str, opwright.Sample]]:
     yield "Input mismatch", make.call(make.randn(4), torch.tensor([[0, 1, 2, 3, 4]]))
 
 
-def _are_ends(indptr: Tensor, size: int) -> bool:
-    return bool((indptr >= 0).all() and (indptr <= size).all() and (indptr.diff() >= 0).all())
+def _are_ends(src: Tensor, indptr: Tensor) -> bool:
+    """Whether the numbers of `indptr` delimit segments of `src`; true if the kernel has to reject its dimensions."""
+    if not 0 < indptr.dim() <= src.dim():
+        return True
+    return _ascend(indptr) and bool((indptr <= src.shape[indptr.dim() - 1]).all())
+
+
+def _ascend(indptr: Tensor) -> bool:
+    return bool((indptr >= 0).all() and (indptr.diff() >= 0).all())
 
 
 @segment_sum.domain
 @segment_mean.domain
 def _(src: Tensor, indptr: Tensor, out: Tensor | None) -> bool:
-    return _are_ends(indptr, src.shape[indptr.dim() - 1])
+    return _are_ends(src, indptr)
 
 
 @segment_min.domain
 @segment_max.domain
 def _(src: Tensor, indptr: Tensor, out: Tensor | None) -> bool:
     info = torch.finfo(src.dtype) if src.is_floating_point() else torch.iinfo(src.dtype)
-    return _are_ends(indptr, src.shape[indptr.dim() - 1]) and bool(((src > info.min) & (src < info.max)).all())
+    return _are_ends(src, indptr) and bool(((src > info.min) & (src < info.max)).all())
 
 
 @gather.domain
 def _(src: Tensor, indptr: Tensor, out: Tensor | None) -> bool:
-    ends = indptr[..., -1]
-    return _are_ends(indptr, int(ends.max())) and bool((indptr[..., 0] == 0).all() and (ends == ends.max()).all())
+    if indptr.dim() == 0 or indptr.shape[-1] < 2:
+        return True  # the kernel has to reject it
+    ends = indptr[..., -1:]
+    return _ascend(indptr) and bool((indptr[..., 0] == 0).all() and (ends == ends.flatten()[:1]).all())

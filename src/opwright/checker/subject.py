@@ -93,13 +93,12 @@ class Subject:
 
     @functools.cached_property
     def errors(self) -> list[tuple[str, Case]]:
-        """The calls that raise an error, as the author claims, and a part of each message; not outside the domain.
+        """The calls that raise an error, as the author claims, and a part of each message.
 
         Raises:
-            SpecError: they do not match the operator.
+            SpecError: they do not match the operator, or lie outside its domain.
         """
-        made = errors(self.op, self.device, self.options.seed)
-        return [(message, case) for message, case in made if not self.is_outside(case)]
+        return errors(self.op, self.device, self.options.seed)
 
     @functools.cached_property
     def claimed(self) -> list[Case]:

@@ -18,7 +18,7 @@ from opwright.errors import SpecError
 from opwright.spec import Make, derive
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from opwright.spec import Op
 
@@ -40,10 +40,7 @@ def samples(op: Op, device: str, seed: int) -> list[Case]:
     if not cases:
         msg = f"the samples of {op.qualified_name} yield nothing: yield the arguments of at least one call"
         raise SpecError(msg)
-    for case in cases if op.has_domain else ():
-        if outside := op.why_outside(case.fresh()):
-            msg = f"{case.name} of {op.qualified_name} lies outside its domain: {outside}. Change one of the two"
-            raise SpecError(msg)
+    _inside(op, cases)
     return cases
 
 
@@ -51,13 +48,23 @@ def errors(op: Op, device: str, seed: int) -> list[tuple[str, Case]]:
     """The calls that raise an error, as the author claims, and a part of each message.
 
     Raises:
-        SpecError: they do not match the operator.
+        SpecError: they do not match the operator, or lie outside its domain, where it may do anything.
     """
     with _seeded(seed, device):
-        return [
+        made = [
             (message, Case(f"error {number}", Family.SAMPLE, op.bind(sample)))
             for number, (message, sample) in enumerate(op.draw_errors(Make(seed=seed, device=device)), 1)
         ]
+    _inside(op, [case for _, case in made])
+    return made
+
+
+def _inside(op: Op, cases: Sequence[Case]) -> None:
+    """Raise `SpecError` if a call that the author claims lies outside the domain."""
+    for case in cases if op.has_domain else ():
+        if outside := op.why_outside(case.fresh()):
+            msg = f"{case.name} of {op.qualified_name} lies outside its domain: {outside}. Change one of the two"
+            raise SpecError(msg)
 
 
 @contextlib.contextmanager

@@ -63,10 +63,11 @@ def varied(op: Op, given: list[Case], device: str, options: Options, costs: Cost
     """Variations of the samples `given`, one at a time."""
     smallest = by_size(given)
     chosen = sorted(smallest[: 1 if options.quick else _VARIED_SAMPLES])
-    # Another sample may have other options, or other tensors in a list.
-    small = [] if options.quick else [at for at in smallest if elements_in(given[at].arguments) <= _FEW_ELEMENTS]
+    # Another sample may have other options, other tensors in a list, or a size that the chosen ones do not have.
+    others = [at for at in smallest if at not in chosen and elements_in(given[at].arguments) <= _FEW_ELEMENTS]
+    rest = [] if options.quick else others
     resizer = Resizer(op, given, device, options)
-    sizes = list(resizer.usual(chosen))
+    sizes = list(resizer.usual(chosen, others))
     # Before the others, which may use up the time for trials.
     largest = [] if options.quick else resizer.deepest(smallest[0])
     deep = [case for case in _deep(largest, options) if costs.is_affordable(case.arguments)]
@@ -78,11 +79,13 @@ def varied(op: Op, given: list[Case], device: str, options: Options, costs: Cost
         *(case for one in sizes for case in _singular(op, one)),
         *(case for at in chosen for case in resized(given[at], _variations_of(given[at], sizes), quick=options.quick)),
         *(case for at in chosen for case in _others(op, given[at], options)),
-        *(case for at in small if at not in chosen for case in _made(other_options(op, given[at]), given[at])),
+        *resizer.fewest(others),
+        *(case for at in others for case in _made(unequal(given[at]), given[at])),
+        *(case for at in rest for case in _made(other_options(op, given[at]), given[at])),
         *(case for other in dtypes for case in _numbers_in_dtype(op, other, given[smallest[0]], options)),
         *_large_with_bad_integers(sizes, options),
         *_far(given[smallest[0]], op),
-        *(case for at in small or smallest[:1] for case in _made(_bad(given[at]), given[at])),
+        *(case for at in (*chosen, *rest) for case in _made(_bad(given[at]), given[at])),
     ]
     by_name: dict[str, Case] = {}
     for case in cases:

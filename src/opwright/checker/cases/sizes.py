@@ -26,6 +26,8 @@ _SIZES = (
     4099,
 )
 _QUICK_SIZES = (0, 1, 2, 8, 9, 17, 64, 256)
+# Kernels often have branches of their own for nothing, and for one element.
+_FEWEST = (0, 1)
 # The fewest elements and rows with which PyTorch's parallel_for divides its range, whatever its grain.
 _SPLIT_ELEMENTS = 2**17
 SPLIT_ROWS = 70001
@@ -88,17 +90,30 @@ class Resizer:
         self._device = device
         self._options = options
 
-    def usual(self, chosen: Sequence[int]) -> Iterator[Case]:
-        """The samples `chosen`, with sizes around those of vectors, blocks and threads, alone and two at once."""
+    def usual(self, chosen: Sequence[int], others: Sequence[int]) -> Iterator[Case]:
+        """Samples with sizes around those of vectors, blocks and threads, alone and two at once.
+
+        Args:
+            chosen: the numbers of the samples.
+            others: the numbers of others. The first of them that a size changes has that size if no chosen one does.
+        """
         quick = self._options.quick
         elements = [max(elements_in(self._given[at].arguments), 1) for at in chosen]
-        tried: list[dict[SizeSlot, int]] = []
         for slot in self.slots:
             # Separately for each sample: the size that divides a small one is too large for the others.
             split = dict.fromkeys(-(-_SPLIT_ELEMENTS * max(slot.default, 1) // count) | 1 for count in elements)
             large = (*split,) if quick else (*split, SPLIT_ROWS)
-            tried += [{slot: size} for size in (*(_QUICK_SIZES if quick else _SIZES), *large)]
-        return self.with_sizes(chosen, [*tried, *self._two()])
+            tried = [{slot: size} for size in (*(_QUICK_SIZES if quick else _SIZES), *large)]
+            for samples in (chosen, *([at] for at in others)):
+                made = list(self.with_sizes(samples, tried))
+                yield from made
+                if made:
+                    break
+        yield from self.with_sizes(chosen, self._two())
+
+    def fewest(self, chosen: Sequence[int]) -> Iterator[Case]:
+        """The samples `chosen` with each size as 0 and as 1."""
+        return self.with_sizes(chosen, [{slot: size} for slot in self.slots for size in _FEWEST])
 
     def deepest(self, at: int) -> Iterator[Case]:
         """The sample with the number `at`, with so many elements that going from each to the next exceeds a stack."""
@@ -107,8 +122,8 @@ class Resizer:
 
     def with_sizes(self, chosen: Sequence[int], tried: Iterable[dict[SizeSlot, int]]) -> Iterator[Case]:
         """The samples `chosen`, with each of the sizes `tried` that change them."""
-        needed = self._given[: max(chosen) + 1]
-        most = max(_MOST_ELEMENTS, *(elements_in(case.arguments) for case in needed))
+        needed = self._given[: max(chosen, default=-1) + 1]
+        most = max([_MOST_ELEMENTS, *(elements_in(case.arguments) for case in needed)])
         for sizes in tried:
             if all(size == slot.default for slot, size in sizes.items()):
                 continue

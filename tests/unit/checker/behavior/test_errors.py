@@ -62,9 +62,11 @@ def test_another_message_is_a_fault(make_subject: MakeSubject) -> None:
     assert failure.got == "RuntimeError: out of memory"
 
 
-def test_a_call_outside_the_domain_is_not_made(make_subject: MakeSubject) -> None:
-    domain = f"{ZEROS}\n\n@f.domain\ndef _(x):\n    return bool((x != 0).all())\n"
-    assert cell(make_subject, "pass", domain).cases == 0
+@pytest.mark.parametrize("is_inside", ["bool((x != 0).all())", "x.shape[1] > 0"])
+def test_an_error_outside_the_domain_is_a_fault_of_the_description(make_subject: MakeSubject, is_inside: str) -> None:
+    domain = f"{ZEROS}\n\n@f.domain\ndef _(x):\n    return {is_inside}\n"
+    with pytest.raises(SpecError, match=r"error 1 of \w+::f lies outside its domain: .*\. Change one of the two"):
+        cell(make_subject, "pass", domain)
 
 
 @pytest.mark.parametrize(

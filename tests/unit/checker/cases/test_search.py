@@ -34,8 +34,8 @@ def test_what_says_its_dtype_keeps_it(written: Subject) -> None:
         assert case.arguments["index"].dtype == torch.int64
 
 
-def test_only_the_two_smallest_samples_are_varied_apart_from_options_dtypes_and_ranks(asked: Subject) -> None:
-    of_all = (Family.OPTION, Family.BAD_DTYPE, Family.BAD_RANK, Family.BAD_DEVICE)
+def test_only_the_two_smallest_samples_are_varied_apart_from_options_dtypes_and_dimensions(asked: Subject) -> None:
+    of_all = (Family.OPTION, Family.UNEQUAL, Family.BAD_DTYPE, Family.BAD_RANK, Family.BAD_DEVICE)
     varied = [case for case in asked.varied if case.family not in of_all]
     assert {case.name[: len("sample 1")] for case in varied} == {"sample 1", "sample 2"}
     for family in of_all:

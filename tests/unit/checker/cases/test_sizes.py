@@ -24,6 +24,55 @@ def test_sizes_that_were_asked_for_are_varied_and_what_follows_from_them_varies_
     assert all(name.split(", ")[1].startswith(("size 1 as", "size 2 as")) for name in sized)
 
 
+SIZES_OF_ITS_OWN = """
+@library.op
+def doubled(x: Tensor) -> Tensor:
+    return 2 * x
+
+@doubled.samples
+def _(make):
+    rows, columns = make.size(3), make.size(4)
+    yield make.randn(columns)
+    yield make.randn(columns, 2)
+    yield make.randn(rows, columns)
+    yield make.randn(2, rows, columns)
+"""
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_each_size_is_varied_in_a_sample_that_has_it(make_subject: MakeSubject, quick: bool) -> None:
+    sized = of(make_subject(SIZES_OF_ITS_OWN, quick=quick), Family.SIZE, Family.EMPTY)
+    assert shapes(sized["sample 1, size 2 as 17"]) == [(17,)]
+    assert shapes(sized["sample 3, size 1 as 17"]) == [(17, 4)]
+    assert not {"sample 3, size 2 as 17", "sample 4, size 1 as 17"} & set(sized)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_small_sample_has_nothing_and_one_of_each_size(make_subject: MakeSubject, quick: bool) -> None:
+    sized = of(make_subject(SIZES_OF_ITS_OWN, quick=quick), Family.SIZE, Family.EMPTY)
+    for size in (0, 1):
+        assert shapes(sized[f"sample 2, size 2 as {size}"]) == [(size, 2)]
+        assert shapes(sized[f"sample 4, size 1 as {size}"]) == [(2, size, 4)]
+        assert shapes(sized[f"sample 4, size 2 as {size}"]) == [(2, 3, size)]
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_dimensions_of_every_small_sample_differ_from_each_other(make_subject: MakeSubject, quick: bool) -> None:
+    added = """
+@library.op
+def added(x: Tensor, y: Tensor) -> Tensor:
+    return x + y
+
+@added.samples
+def _(make):
+    yield make.randn(3), make.randn(3)
+    yield make.randn(4, 5), make.randn(4, 5)
+    yield make.randn(2, 4, 5), make.randn(2, 4, 5)
+"""
+    unequal = of(make_subject(added, quick=quick), Family.UNEQUAL)
+    assert {name.partition(",")[0] for name in unequal} == {"sample 1", "sample 2", "sample 3"}
+
+
 def test_a_case_records_the_size_that_it_varies(asked: Subject) -> None:
     sized = of(asked, Family.SIZE, Family.EMPTY)
     for size, family in ((0, Family.EMPTY), (1, Family.SIZE), (7, Family.SIZE), (33, Family.SIZE)):
