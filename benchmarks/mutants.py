@@ -187,6 +187,7 @@ def objections(mirror: Mirror, results: Sequence[MutantResult], seconds: float) 
         ended: Ended = opcheck(built.op_file, os.environ, built.shared_object, seconds)
         if ended.code != ACCEPTED:
             found[result.mutant.name] = ended.summary
+        print(f"opcheck: {result.mutant.name}: {ended.summary or 'accepted'}", file=sys.stderr, flush=True)
     return found
 
 
