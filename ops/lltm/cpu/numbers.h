@@ -78,18 +78,23 @@ class IncomingRows {
         tensor_ = *grad;
         const bool is_matrix = tensor_.dim() == 2 || tensor_.stride(0) == tensor_.size(1) * tensor_.stride(1);
         const int64_t step = tensor_.stride(-1);
-        if (!is_matrix || (step != 0 && step != 1)) tensor_ = torch::stable::contiguous(tensor_);
+        if (is_matrix && (step == 0 || step == 1)) {
+            stride_ = tensor_.stride(-2);
+        } else {
+            tensor_ = torch::stable::contiguous(tensor_);
+            stride_ = tensor_.size(-1);  // the tensor's own stride may be any number in a dimension of 1
+        }
     }
 
     // The rows from `first` on.
     Rows<T> from(int64_t first) const {
         if (!tensor_.defined()) return {};
-        const int64_t stride = tensor_.stride(-2);
-        return {numbers_of<T>(tensor_) + first * stride, stride, tensor_.stride(-1) == 0};
+        return {numbers_of<T>(tensor_) + first * stride_, stride_, tensor_.stride(-1) == 0};
     }
 
   private:
     Tensor tensor_;
+    int64_t stride_ = 0;
 };
 
 template <class T>
