@@ -99,17 +99,20 @@ class Resizer:
         """
         quick = self._options.quick
         elements = [max(elements_in(self._given[at].arguments), 1) for at in chosen]
+        elsewhere = []
         for slot in self.slots:
             # Separately for each sample: the size that divides a small one is too large for the others.
             split = dict.fromkeys(-(-_SPLIT_ELEMENTS * max(slot.default, 1) // count) | 1 for count in elements)
             large = (*split,) if quick else (*split, SPLIT_ROWS)
             tried = [{slot: size} for size in (*(_QUICK_SIZES if quick else _SIZES), *large)]
-            for samples in (chosen, *([at] for at in others)):
-                made = list(self.with_sizes(samples, tried))
-                yield from made
-                if made:
-                    break
+            made = list(self.with_sizes(chosen, tried))
+            yield from made
+            if not made:
+                elsewhere.append(tried)
         yield from self.with_sizes(chosen, self._two())
+        for tried in elsewhere:
+            found = (list(self.with_sizes([at], tried)) for at in others)
+            yield from next(filter(None, found), [])
 
     def fewest(self, chosen: Sequence[int]) -> Iterator[Case]:
         """The samples `chosen` with each size as 0 and as 1."""

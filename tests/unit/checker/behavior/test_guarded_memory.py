@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -60,7 +61,7 @@ def test_a_right_operator_takes_every_step(describe: Describe) -> None:
         f"sample {number}: its arguments {place}" for number in (1, 2) for place in places
     ]
     # Other numbers may lead to other places in memory.
-    assert any("x of small integers: its arguments" in step["step"] for step in steps)
+    assert any(re.search(r", x (of|plus|times|with) .*: its arguments", step["step"]) for step in steps)
 
 
 def test_an_operator_that_raises_takes_every_step(describe: Describe) -> None:
