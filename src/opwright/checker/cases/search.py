@@ -233,13 +233,16 @@ def _inside(op: Op, case: Case, variations: list[Variation]) -> list[Variation]:
 def _some(op: Op, case: Case, variations: list[Variation], options: Options) -> Iterable[Variation]:
     """All `variations`, or in a quick check some of them: those of all tensors at once, and others at random.
 
-    Where all tensors at once lie outside the domain, as with NaN, one tensor that may have it has it alone.
+    Where all tensors at once lie outside the domain, as with NaN, one tensor that may have it has it alone. A mask has
+    all of its few variations: beside several tensors of numbers, a random choice would leave most of them out.
     """
     if not options.quick or len(variations) <= _QUICK_OF_A_FAMILY:
         return variations
     choose = choice(options.seed)
     inside = _inside(op, case, variations)
-    first = [one for one in inside if one.what.startswith(_ALL)]
+    masks = [path for path, tensor in tensors(case.arguments) if tensor.dtype == torch.bool]
+    of_masks = [one for one in inside if one.argument in masks and one.family is Family.EDGE]
+    first = [*(one for one in inside if one.what.startswith(_ALL)), *of_masks]
     alone = {one.family for one in inside} - {one.family for one in first}
     for family in sorted(alone, key=lambda one: one.value):
         found = [one for one in inside if one.family is family]

@@ -286,6 +286,21 @@ def _(make):
     assert {f"sample 1, {what}, twice=True" for what in (*alone, *together)} <= tried
 
 
+def test_a_quick_check_tries_all_of_a_mask_beside_several_tensors_of_numbers(make_subject: MakeSubject) -> None:
+    masked = """
+@library.op
+def masked(a: Tensor, b: Tensor, c: Tensor, mask: Tensor) -> Tensor:
+    return torch.where(mask, a + b, c)
+
+@masked.samples
+def _(make):
+    yield make.randn(4, 5), make.randn(4, 5), make.randn(4, 5), make.rand(4, 5) > 0.5
+"""
+    names = of(make_subject(masked, quick=True), Family.EDGE)
+    for what in ("true", "false", "inverted", "with one true", "with one false", "in bytes other than 0 and 1"):
+        assert f"sample 1, mask {what}" in names
+
+
 def test_arguments_in_mutated_memory_are_tried_with_each_option(make_subject: MakeSubject) -> None:
     subject = make_subject(
         """
