@@ -46,18 +46,8 @@ def written(project: Path, kernel: str) -> None:
 
 
 def run(project: Path, *arguments: str) -> tuple[int, str]:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "no:cacheprovider",
-        "-v",
-        "--opwright-seed",
-        "0",
-        *arguments,
-        "ops",
-    ]
+    options = ["-p", "no:cacheprovider", "-v", "--opwright-seed", "0", *arguments]
+    command = [sys.executable, "-m", "pytest", *options, "ops"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     environment["COLUMNS"] = "200"
     ended = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, env=environment)

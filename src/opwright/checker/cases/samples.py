@@ -40,7 +40,7 @@ def samples(op: Op, device: str, seed: int) -> list[Case]:
     if not cases:
         msg = f"the samples of {op.qualified_name} yield nothing: yield the arguments of at least one call"
         raise SpecError(msg)
-    _inside(op, cases)
+    _check_domain(op, cases)
     return cases
 
 
@@ -55,11 +55,11 @@ def errors(op: Op, device: str, seed: int) -> list[tuple[str, Case]]:
             (message, Case(f"error {number}", Family.SAMPLE, op.bind(sample)))
             for number, (message, sample) in enumerate(op.draw_errors(Make(seed=seed, device=device)), 1)
         ]
-    _inside(op, [case for _, case in made])
+    _check_domain(op, [case for _, case in made])
     return made
 
 
-def _inside(op: Op, cases: Sequence[Case]) -> None:
+def _check_domain(op: Op, cases: Sequence[Case]) -> None:
     """Raise `SpecError` if a call that the author claims lies outside the domain."""
     for case in cases if op.has_domain else ():
         if outside := op.why_outside(case.fresh()):
