@@ -278,6 +278,8 @@ def _(make: Make) -> Iterator[tuple[Tensor, ...]]:
     batch, features, state = make.size(9), make.size(5), make.size(8)
     yield _given(make, (batch, features), state)
     yield _given(make, (3, 4), 7)
+    yield _given(make, (12, 2), 9)  # the batch has the size of a small step, the state has not
+    yield _given(make, (5, 3), 43)  # one column more than a block of the bias's gradient
 
 
 @sequence.samples(dtypes=(torch.float64, torch.bfloat16))
@@ -285,7 +287,25 @@ def _(make: Make) -> Iterator[tuple[Tensor, ...]]:
     batch, features, state = make.size(9), make.size(5), make.size(8)
     yield _given(make, (3, batch, features), state)
     yield _given(make, (1, 2, 4), 7)
-    yield _given(make, (25, 2, 3), 4)  # long enough for the kernel to repack the weights
+    # Long enough for the kernel to repack the weights; then rows and columns in blocks of every size.
+    yield _given(make, (25, make.size(12), 3), 4)
+    yield _given(make, (24, 14, 2), 23)
+
+
+# What a kernel without a check would reject in other words.
+@cell.errors
+def _(make: Make) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
+    input, *others, old_h, old_cell = _given(make, (3, 4), 7)
+    yield "input must have 2 dimensions", (input[None], *others, old_h, old_cell)
+    yield "old_h must have 2 dimensions", (input, *others, old_h[None], old_cell)
+
+
+@sequence.errors
+def _(make: Make) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
+    input, *others, old_h, old_cell = _given(make, (2, 3, 4), 7)
+    yield "input must have 3 dimensions", (input[0], *others, old_h, old_cell)
+    yield "input must have at least one step", (input[:0], *others, old_h, old_cell)
+    yield "old_h must have 2 dimensions", (input, *others, old_h[None], old_cell)
 
 
 def _labelled(batch: int, features: int, state: int) -> str:

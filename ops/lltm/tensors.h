@@ -41,10 +41,12 @@ inline void check_like(const Tensor& tensor, const char* name, const Tensor& inp
 // Checks the arguments of `cell` (input of 2 dimensions) and `sequence` (3) before any memory is accessed.
 inline Sizes checked_sizes(const Tensor& input, int64_t rank, DeviceType device,
                            std::initializer_list<ScalarType> dtypes, const Tensor& weights, const Tensor& old_h) {
+    // opwright: equivalent: a machine without a GPU has one device
     check::device(input, "input", device);
     check::dtype(input, "input", dtypes);
     check::rank(input, "input", rank);
     check::rank(old_h, "old_h", 2);
+    // opwright: equivalent [2]: one step has no number of steps
     const Sizes sizes{rank == 3 ? input.size(0) : 1, input.size(rank - 2), input.size(rank - 1), old_h.size(1)};
     OPWRIGHT_CHECK(sizes.steps > 0, "input must have at least one step, got shape ", input.sizes());
     check_like(old_h, "old_h", input, {sizes.batch, sizes.state});

@@ -163,6 +163,8 @@ def _(make: Make) -> Iterator[tuple[str, Sample]]:
     skewed = torch.tensor([[1.0, 2.0, 5.0], [3.0, 7.0, 4.0], [4.0, 9.0, 9.0 + 2.0**-45]], dtype=torch.float64)
     yield "matrix 0 is singular", make.call(image, skewed, 3, 3)
     yield "matrix 0 is singular", make.call(image, torch.eye(3, dtype=torch.float64) * 1e-200, 3, 3)
+    yield "image must be uint8, uint16, int16", make.call(image.half(), identity, 3, 3)
+    yield "warp must be float32 or float64", make.call(image, identity.half(), 3, 3)
     yield "image must have shape", make.call(make.rand(5), identity, 3, 3)
     yield "image must have shape", make.call(image[None, None], identity, 3, 3)
     yield "image must have 1 to 32766 rows", make.call(make.rand(0, 7), identity, 3, 3)

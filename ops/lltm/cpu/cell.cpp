@@ -85,7 +85,8 @@ bool is_small(int64_t batch, int64_t state) {
     const int64_t lanes = lanes_of(instruction_set(), sizeof(T));
     const int64_t vectors = torch::stable::get_num_threads() > 1 ? 2 : 1;  // opwright: equivalent: only the speed
     const bool pays_off = 2 * batch > lanes && batch <= vectors * lanes;   // opwright: equivalent: only the speed
-    return !std::is_same_v<T, BFloat16> && state % SmallStep<T>::tile == 0 && pays_off;
+    // opwright: equivalent [*]: only the speed depends on it
+    return state % SmallStep<T>::tile == 0 && pays_off;
 }
 
 // ---- One step ----
@@ -100,6 +101,7 @@ std::tuple<Tensor, Tensor, Tensor> step(const Sizes& sizes, const Tensor& input,
     Tensor new_h = torch::stable::new_empty(input, {batch, state});
     Tensor new_cell = torch::stable::new_empty(input, {batch, state});
     if constexpr (!std::is_same_v<T, BFloat16>) {
+        // opwright: equivalent [;]: only the speed depends on it
         if (is_small<T>(batch, state)) {
             const Tensor dense = row_major(weights);
             Tensor gates = keep_gates ? torch::stable::new_empty(input, {batch, 3 * state}) : Tensor();

@@ -57,6 +57,7 @@ void in_parallel(const Job& job, int64_t count, int64_t each) {
 template <class Job>
 void in_parallel_blocks(const Job& job, int64_t count, int64_t block, int64_t each) {
     torch::stable::parallel_for(
+        // opwright: equivalent [0]: one block more, without items
         0, (count + block - 1) / block, items_per_thread(block * each),
         [&](int64_t begin, int64_t end) { run(job, begin * block, std::min(end * block, count)); });
 }
@@ -94,6 +95,7 @@ class IncomingRows {
 
   private:
     Tensor tensor_;
+    // opwright: equivalent [1]: not read without a tensor
     int64_t stride_ = 0;
 };
 

@@ -29,8 +29,8 @@ struct Step {
 template <class T>
 struct Rows {
     const T* data = nullptr;
-    std::int64_t stride = 0;
-    bool is_one_number = false;
+    std::int64_t stride = 0;     // opwright: equivalent [1]: not read without data
+    bool is_one_number = false;  // opwright: equivalent [true]: not read without data
 
     template <class V>
     [[gnu::always_inline]] typename V::Numbers load(std::int64_t row, std::int64_t column, std::int64_t count) const {
@@ -114,6 +114,7 @@ struct Backward {
                 V::store(to_products + gate, of_input * input * (1 - input), count);
                 V::store(to_products + gate + state, of_output * output * (1 - output), count);
                 // For x <= 0 the candidate is exp(x) - 1, and its derivative is exp(x).
+                // opwright: equivalent [>=]: at zero, both are the same
                 V::store(to_products + gate + 2 * state, candidate > 0 ? of_candidate : of_candidate * (candidate + 1),
                          count);
                 if (to_old_cell != nullptr) V::store(to_old_cell + here, of_cell, count);
@@ -136,6 +137,7 @@ struct SumOfRows {
         // Vectors at once, so that rows are read in long pieces.
         constexpr int wide = 8;  // opwright: equivalent: only the speed depends on it
         std::int64_t column = begin;
+        // opwright: equivalent [<]: only the speed depends on it
         for (; column + wide * V::lanes <= end; column += wide * V::lanes)
             sum<V, wide>(column, std::integral_constant<std::int64_t, V::lanes>());
         V::over(end - column, [&](std::int64_t first, auto lanes)
@@ -148,6 +150,7 @@ struct SumOfRows {
         // Sums of sums: a single sum over many thousand rows would lose the last digits of each.
         constexpr std::int64_t block_rows = 256;  // opwright: equivalent: only rounding depends on it
         typename V::Numbers total[vectors]{};
+        // opwright: equivalent [<=]: one block more, without rows
         for (std::int64_t block = 0; block < count; block += block_rows) {
             typename V::Numbers part[vectors]{};
             for (std::int64_t row = block; row < std::min(count, block + block_rows); ++row)

@@ -96,6 +96,7 @@ Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_0, cons
         const Tensor outputs = row_major(result_0);
         const Tensor cells = row_major(result_2);
         const Tensor gates = row_major(result_3);
+        // opwright: equivalent [4]: more memory than needed
         Tensor to_products = torch::stable::new_empty(input, {steps, batch, 3 * state});
         // The gradients that flow from a step to the previous one.
         Tensor to_h = torch::stable::new_empty(input, {batch, state});
@@ -115,6 +116,7 @@ Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_0, cons
                                     memory_of<T>(to_cell),
                                     state},
                         batch, state);
+            // opwright: equivalent [>=]: nothing uses the product of the first step
             if (at > 0) multiply(to_h, rows(to_products, row, batch, 3 * state), recurrent);
         }
         const Tensor all = rows(to_products, 0, sizes.rows(), 3 * state);
@@ -136,9 +138,8 @@ Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_0, cons
                      rows(row_major(input), 0, sizes.rows(), features));
             const Tensor of_old_h = columns(to_weights, 0, state);
             multiply(of_old_h, transposed(first), old_h);
-            if (steps > 1)
-                add_product(of_old_h, transposed(rows(to_products, batch, sizes.rows() - batch, 3 * state)),
-                            rows(outputs, 0, sizes.rows() - batch, state));
+            add_product(of_old_h, transposed(rows(to_products, batch, sizes.rows() - batch, 3 * state)),
+                        rows(outputs, 0, sizes.rows() - batch, state));
         }
         if (wanted[2]) to_bias = sum_of_rows<T>(to_products, sizes.rows(), 3 * state);
         if (wanted[3]) {

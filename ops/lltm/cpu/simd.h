@@ -59,6 +59,8 @@ struct Vector {
             std::memcpy(into, &numbers, count == lanes ? bytes : count * sizeof(T));
         } else {
             const Words words = reinterpret_cast<Words>(numbers);
+            // opwright: equivalent [0]: only ties, by one unit in the last place
+            // opwright: equivalent [2]: the same
             const Words rounded = (words + 0x7fff + ((words >> 16) & 1)) >> 16;  // to nearest, ties to even
             const Words nan = (words >> 16) | 0x40;                              // rounded, it could become infinite
             const Halves halves = __builtin_convertvector(numbers == numbers ? rounded : nan, Halves);
@@ -71,8 +73,9 @@ struct Vector {
     template <class Act>
     [[gnu::always_inline]] static void over(std::int64_t size, const Act& act) {
         std::int64_t first = 0;
+        // opwright: equivalent [<]: only the speed depends on it
         for (; first + lanes <= size; first += lanes) act(first, std::integral_constant<std::int64_t, lanes>());
-        if (first < size) act(first, size - first);
+        if (first < size) act(first, size - first);  // opwright: equivalent [<=]: no elements
     }
 
     // Four columns of a row-major matrix: a vector each, with a lane for each of `count` rows. They are fetched some
@@ -119,6 +122,7 @@ struct Vector {
 
     [[gnu::always_inline]] static Numbers sigmoid(Numbers x) {
         const Numbers e = exp(minus_magnitude(x));  // at most 1: nothing overflows
+        // opwright: equivalent [>]: at zero, both are the same
         return (x >= 0 ? all(1) : e) / (1 + e);
     }
 
@@ -129,6 +133,7 @@ struct Vector {
     }
 
     // x for x > 0, else exp(x) - 1
+    // opwright: equivalent [>=]: at zero, both are the same
     [[gnu::always_inline]] static Numbers elu(Numbers x) { return x > 0 ? x : expm1(minus_magnitude(x)); }
 
   private:
@@ -163,6 +168,7 @@ struct Vector {
     };
 
     [[gnu::always_inline]] static Exponential exponential(Numbers x) {
+        // opwright: equivalent [<=]: both are the same
         x = x < lowest ? all(lowest) : x;  // NaN stays NaN
         const Numbers shifted = x * log2_e + whole;
         const Numbers n = shifted - whole;
@@ -170,6 +176,7 @@ struct Vector {
         const Integers exponent = reinterpret_cast<Integers>(shifted) - reinterpret_cast<Integers>(all(whole));
         const Numbers power = reinterpret_cast<Numbers>((exponent + exponent_bias) << mantissa_bits);
         // Taylor series of exp(r) - 1. The first omitted term is below half a unit in the last place.
+        // opwright: equivalent: only the last digits depend on it
         constexpr int degree = is_float ? 7 : 13;
         Numbers sum = all(one_over_factorial(degree));
 #pragma GCC unroll 16
@@ -241,8 +248,11 @@ inline InstructionSet instruction_set() {
 #if defined(__x86_64__)
         const char* asked = std::getenv("LLTM_SIMD");
         const std::string_view at_most = asked ? asked : "";
+        // opwright: equivalent: only the speed depends on it
         const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        // opwright: equivalent: only the speed depends on it
         const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                            // opwright: equivalent: only the speed depends on it
                             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
         if (avx512 && at_most.empty()) return InstructionSet::avx512;    // opwright: equivalent: only the speed
         if (avx2 && at_most != "baseline") return InstructionSet::avx2;  // opwright: equivalent: only the speed
@@ -253,7 +263,9 @@ inline InstructionSet instruction_set() {
 }
 
 inline int lanes_of(InstructionSet set, std::size_t element_size) {
+    // opwright: equivalent: only the speed depends on it
     const int bytes = set == InstructionSet::avx512 ? 64 : set == InstructionSet::avx2 ? 32 : 16;
+    // opwright: equivalent: only the speed depends on it
     return bytes / static_cast<int>(element_size);
 }
 
@@ -261,7 +273,9 @@ template <class Job>
 void run(const Job& job, std::int64_t begin, std::int64_t end) {
 #if defined(__x86_64__)
     const InstructionSet set = instruction_set();
+    // opwright: equivalent: only the speed depends on it
     if (set == InstructionSet::avx512) return run_avx512(job, begin, end);
+    // opwright: equivalent: only the speed depends on it
     if (set == InstructionSet::avx2) return run_avx2(job, begin, end);
 #endif
     run_baseline(job, begin, end);

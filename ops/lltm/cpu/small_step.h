@@ -26,6 +26,7 @@ struct Turn {
     [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
         using V = Vector<T, bytes>;
         std::int64_t column = begin;
+        // opwright: equivalent [<]: only the speed depends on it
         for (; column + 4 <= end; column += 4) {
             for (std::int64_t row = 0; row < rows; row += V::lanes) {
                 typename V::FourColumns fetched;
@@ -38,6 +39,7 @@ struct Turn {
         }
         for (; column < end; ++column)
             for (std::int64_t row = 0; row < stride; ++row)
+                // opwright: equivalent [1]: nothing that is computed from the other rows is stored
                 into[column * stride + row] = row < rows ? from[row * width + column] : T(0);
     }
 };
@@ -69,7 +71,9 @@ struct SmallStep {
     static constexpr std::int64_t tile = 4;
 
   private:
-    static constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));  // of a cache
+    // A line of the cache.
+    // opwright: equivalent: only the speed depends on it
+    static constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));
 
     template <class V>
     [[gnu::always_inline]] void step(std::int64_t element, std::int64_t row) const {
@@ -87,6 +91,7 @@ struct SmallStep {
         const T* of_input = weights + element * depth;
         const T* of_output = of_input + state * depth;
         const T* of_candidate = of_output + state * depth;
+        // opwright: equivalent [<=]: a part without numbers
         for (std::int64_t part = 0; part < depth; part += line) {
             // Prefetches the rows of the next tile, which are too short for the processor to predict.
             const std::int64_t next = tile * depth + part;  // opwright: equivalent: only the speed depends on it
