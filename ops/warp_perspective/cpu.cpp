@@ -64,6 +64,7 @@ struct Warps {
         cv::Mat target = output.over(into);
         cv::warpPerspective(image.over(from), target, to_image, target.size(), flags | cv::WARP_INVERSE_MAP,
                             border_mode, border_value);
+        // opwright: equivalent [;]: no call is known in which OpenCV does so
         if (target.data != into) throw std::logic_error("OpenCV left the output and allocated other memory");
     }
 
@@ -105,6 +106,7 @@ bool is_singular(const cv::Matx33d& m) {
         determinant += plus - minus;
         magnitude += std::abs(plus) + std::abs(minus);
     }
+    // opwright: equivalent [<]: if both are zero, cv::invert refuses the matrix
     return std::abs(determinant) <= 8 * std::numeric_limits<double>::epsilon() * magnitude;
 }
 
