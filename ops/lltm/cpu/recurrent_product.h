@@ -28,7 +28,6 @@ class RecurrentProduct {
 
     // Adds the product of the rows of `left` from `left_row` on to the rows of `into` from `into_row` on.
     void add(Tensor& into, int64_t into_row, const Tensor& left, int64_t left_row) const {
-        // opwright: equivalent [;]: only the speed depends on it
         if constexpr (has_small) {
             // opwright: equivalent [;]: only the speed depends on it
             if (is_small_) {

@@ -38,6 +38,10 @@ _SKIPPED = frozenset(
 _PREPROCESSED = frozenset({"preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif"})
 # A block such as TORCH_LIBRARY(ns, m) {...} registers operators.
 _MACRO = re.compile(r"[A-Z][A-Z0-9_]*")
+# The smaller or the larger of two integers is the same in either order, which of two floating-point numbers is not.
+_INTEGER_EXTREME = re.compile(
+    r"std::(min|max)\s*<\s*(std::)?(unsigned|(unsigned )?(int|long|long long)|\w*(int|size|diff)\w*_t)\s*>"
+)
 _LEAVES = frozenset({"throw_statement", "return_statement", "break_statement", "continue_statement"})
 
 
@@ -90,7 +94,8 @@ def _unary_edits(node: Node) -> Iterator[Edit]:
 
 def _call_edits(node: Node) -> Iterator[Edit]:
     arguments = node.child_by_field_name("arguments")
-    if arguments is not None and not _is_check_macro(node):
+    is_extreme = _INTEGER_EXTREME.fullmatch(text_of(node.child_by_field_name("function")))
+    if arguments is not None and not is_extreme and not _is_check_macro(node):
         yield from argument_edits(arguments.named_children)
 
 
