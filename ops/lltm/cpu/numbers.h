@@ -58,6 +58,7 @@ template <class Job>
 void in_parallel_blocks(const Job& job, int64_t count, int64_t block, int64_t each) {
     torch::stable::parallel_for(
         // opwright: equivalent [0]: one block more, without items
+        // opwright: equivalent [+]: the same
         0, (count + block - 1) / block, items_per_thread(block * each),
         [&](int64_t begin, int64_t end) { run(job, begin * block, std::min(end * block, count)); });
 }
