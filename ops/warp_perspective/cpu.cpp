@@ -136,8 +136,8 @@ cv::Scalar border_scalar(const std::optional<std::vector<double>>& value, int64_
     OPWRIGHT_CHECK(count == 1 || (count == channels && channels <= scalar_channels),
                    "border_value must have one number for all channels, or one for each of up to 4 channels, got ",
                    count, " numbers for ", channels, " channels");
-    cv::Scalar border;
-    for (int i = 0; i < scalar_channels; ++i) border[i] = (*value)[std::min<int64_t>(i, count - 1)];
+    cv::Scalar border = cv::Scalar::all(value->back());
+    std::copy(value->begin(), value->end(), border.val);
     if (dtype == ScalarType::Float || dtype == ScalarType::Double) return border;
     // OpenCV rounds to int before it saturates: a number that does not fit into an int would saturate at the wrong end.
     for (double& number : border.val) {

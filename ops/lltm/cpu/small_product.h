@@ -28,9 +28,10 @@ struct SmallProduct {
     [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
         using V = Vector<T, bytes>;
         using Whole = std::integral_constant<std::int64_t, V::lanes>;
+        constexpr std::int64_t wide = 3 * V::lanes;
         std::int64_t column = begin;
         // opwright: equivalent [<]: only the speed depends on it
-        for (; column + 3 * V::lanes <= end; column += 3 * V::lanes) all_rows<V, 3>(column, Whole());
+        for (; column + wide <= end; column += wide) all_rows<V, 3>(column, Whole());
         // opwright: equivalent [<]: only the speed depends on it
         for (; column + V::lanes <= end; column += V::lanes) all_rows<V, 1>(column, Whole());
         if (column < end) all_rows<V, 1>(column, end - column);  // opwright: equivalent [<=]: no columns

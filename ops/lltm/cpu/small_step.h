@@ -25,16 +25,17 @@ struct Turn {
     template <int bytes>
     [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
         using V = Vector<T, bytes>;
+        constexpr std::int64_t at_once = 4;
         std::int64_t column = begin;
         // opwright: equivalent [<]: only the speed depends on it
-        for (; column + 4 <= end; column += 4) {
+        for (; column + at_once <= end; column += at_once) {
             for (std::int64_t row = 0; row < rows; row += V::lanes) {
                 typename V::FourColumns fetched;
                 fetched.fetch(from + row * width + column, width, std::min<std::int64_t>(V::lanes, rows - row));
-                typename V::Numbers columns[4];
+                typename V::Numbers columns[at_once];
                 fetched.read(columns);
 #pragma GCC unroll 4
-                for (int i = 0; i < 4; ++i) V::store(into + (column + i) * stride + row, columns[i]);
+                for (int i = 0; i < at_once; ++i) V::store(into + (column + i) * stride + row, columns[i]);
             }
         }
         for (; column < end; ++column)
