@@ -46,9 +46,10 @@ inline Sizes checked_sizes(const Tensor& input, int64_t rank, DeviceType device,
     check::dtype(input, "input", dtypes);
     check::rank(input, "input", rank);
     check::rank(old_h, "old_h", 2);
-    // opwright: equivalent [2]: one step has no number of steps
-    const Sizes sizes{rank == 3 ? input.size(0) : 1, input.size(rank - 2), input.size(rank - 1), old_h.size(1)};
-    OPWRIGHT_CHECK(sizes.steps > 0, "input must have at least one step, got shape ", input.sizes());
+    // opwright: equivalent [2]: nothing counts the steps of `cell`
+    const int64_t steps = rank == 3 ? input.size(0) : 1;
+    const Sizes sizes{steps, input.size(rank - 2), input.size(rank - 1), old_h.size(1)};
+    OPWRIGHT_CHECK(steps > 0, "input must have at least one step, got shape ", input.sizes());
     check_like(old_h, "old_h", input, {sizes.batch, sizes.state});
     check_like(weights, "weights", input, {3 * sizes.state, sizes.state + sizes.features});
     return sizes;

@@ -59,7 +59,7 @@ struct Vector {
             std::memcpy(into, &numbers, count == lanes ? bytes : count * sizeof(T));
         } else {
             const Words words = reinterpret_cast<Words>(numbers);
-            // opwright: equivalent [0]: only ties, by one unit in the last place
+            // opwright: equivalent [0]: only the rounding of ties depends on it
             // opwright: equivalent [2]: the same
             const Words rounded = (words + 0x7fff + ((words >> 16) & 1)) >> 16;  // to nearest, ties to even
             const Words nan = (words >> 16) | 0x40;                              // rounded, it could become infinite
@@ -133,7 +133,7 @@ struct Vector {
     }
 
     // x for x > 0, else exp(x) - 1
-    // opwright: equivalent [>=]: at zero, both are the same
+    // opwright: equivalent [>=]: only the sign of zero depends on it
     [[gnu::always_inline]] static Numbers elu(Numbers x) { return x > 0 ? x : expm1(minus_magnitude(x)); }
 
   private:
@@ -176,7 +176,8 @@ struct Vector {
         const Integers exponent = reinterpret_cast<Integers>(shifted) - reinterpret_cast<Integers>(all(whole));
         const Numbers power = reinterpret_cast<Numbers>((exponent + exponent_bias) << mantissa_bits);
         // Taylor series of exp(r) - 1. The first omitted term is below half a unit in the last place.
-        // opwright: equivalent: only the last digits depend on it
+        // opwright: equivalent [8]: more digits than the type has
+        // opwright: equivalent [14]: the same
         constexpr int degree = is_float ? 7 : 13;
         Numbers sum = all(one_over_factorial(degree));
 #pragma GCC unroll 16
@@ -248,11 +249,11 @@ inline InstructionSet instruction_set() {
 #if defined(__x86_64__)
         const char* asked = std::getenv("LLTM_SIMD");
         const std::string_view at_most = asked ? asked : "";
-        // opwright: equivalent: only the speed depends on it
+        // opwright: equivalent: seen only on a processor that has one of them
         const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-        // opwright: equivalent: only the speed depends on it
+        // opwright: equivalent: seen only on a processor that has a part of them
         const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                            // opwright: equivalent: only the speed depends on it
+                            // opwright: equivalent: the same
                             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
         if (avx512 && at_most.empty()) return InstructionSet::avx512;    // opwright: equivalent: only the speed
         if (avx2 && at_most != "baseline") return InstructionSet::avx2;  // opwright: equivalent: only the speed
@@ -273,9 +274,9 @@ template <class Job>
 void run(const Job& job, std::int64_t begin, std::int64_t end) {
 #if defined(__x86_64__)
     const InstructionSet set = instruction_set();
-    // opwright: equivalent: only the speed depends on it
+    // opwright: equivalent [;]: only the speed depends on it
     if (set == InstructionSet::avx512) return run_avx512(job, begin, end);
-    // opwright: equivalent: only the speed depends on it
+    // opwright: equivalent [;]: only the speed depends on it
     if (set == InstructionSet::avx2) return run_avx2(job, begin, end);
 #endif
     run_baseline(job, begin, end);
