@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 # No test depends on how busy the machine is, nor on which inputs a run happens to draw.
 settings.register_profile("opwright", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("opwright")
+
+# None that a test gives to what it calls, which would then draw the same numbers again.
+_SEED = 20261125
 
 SWITCH = "OPWRIGHT_REQUIRE"
 INTEGRATION = Path(__file__).parent / "integration"
@@ -114,6 +118,14 @@ def forked() -> None:
 def _same_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets checks without a seed try the same variations in every run of the tests."""
     monkeypatch.setattr("secrets.randbelow", lambda _: 0)
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers() -> None:
+    """Gives each test the same random numbers in every run, whichever tests ran before it."""
+    random.seed(_SEED)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(_SEED)
 
 
 def pytest_sessionfinish() -> None:

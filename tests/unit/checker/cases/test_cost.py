@@ -34,7 +34,10 @@ def op(describe: Describe) -> Any:
 
 
 def call(n: Any) -> dict[str, Any]:
-    return {"x": torch.randn(6), "n": n}
+    # Whatever their random numbers, one of the six is positive and one is not: a reference that selects selects some.
+    x = torch.randn(6)
+    x[0], x[1] = 1.0, -1.0
+    return {"x": x, "n": n}
 
 
 def forever() -> str:
