@@ -138,9 +138,11 @@ def _(make: Make) -> Iterator[Sample]:
     shift = torch.eye(3).repeat(batch, 1, 1)
     shift[:, 0, 2] = torch.arange(batch) + 0.25
     yield make.call(make.rand(batch, rows, columns, 2), shift, 7, 8, inverse_map=True)
-    # One matrix for all, and a border that an integer image could not have. With 5 channels, because "cubic" and
-    # "lanczos" subtract the border from each pixel in float32 and add it again: of 0.5 they would keep no digit.
-    yield make.call(make.rand(batch, rows, columns, 5), tilted, 7, 8, border_value=[-1e6])
+    # One matrix for all, and a border that an integer image could not have. Cubic and Lanczos subtract the border from
+    # each pixel and add it again, so that little of a float32 pixel would be left: this image is float64, and has more
+    # channels than the two take.
+    pixels = make.rand(batch, rows, columns, 5, dtype=torch.float64)
+    yield make.call(pixels, tilted, 7, 8, border_value=[-4e4])
 
     # The largest images, a matrix that has just an inverse, and an image that OpenCV can only read after a copy.
     wide = make.randint(-500, 500, 1, MAX_IMAGE_SIDE, SCALAR_CHANNELS, dtype=torch.int16)
