@@ -103,14 +103,21 @@ def warp_perspective(
 
     taps = TAPS[interpolation]
     weights = _weights(interpolation).to(image.device)
-    output = pixels.new_zeros(count, height, width, channels)
+    # Float32 weights do not add up to exactly one. Where a tap of "cubic" or "lanczos" lies outside the image, OpenCV
+    # interpolates differences from `border_value`, in every border mode, and then adds it.
+    is_relative = torch.zeros((), dtype=torch.bool, device=image.device)
+    if taps > TAPS["linear"]:
+        is_relative = ~_are_inside(grid, rows, cols, taps)
+    base = torch.where(is_relative, border, 0.0)
+    outside = torch.where(is_relative, 0.0, border)
+    output = base.expand(count, height, width, channels)
     for j in range(taps):
         y, y_inside = _seen_at(grid.y + (j - (taps - 1) // 2), rows, border_mode)
         for i in range(taps):
             x, x_inside = _seen_at(grid.x + (i - (taps - 1) // 2), cols, border_mode)
             # OpenCV multiplies the weights of the two axes in float32.
             weight = (weights[grid.y_fraction, j] * weights[grid.x_fraction, i]).double()[..., None]
-            seen = torch.where((x_inside & y_inside)[..., None], pixels[number, y, x], border)
+            seen = torch.where((x_inside & y_inside)[..., None], pixels[number, y, x] - base, outside)
             output = output + weight * seen
     result = _rounded(output, image.dtype)
     if image.dim() == 2:
@@ -138,9 +145,9 @@ def _(make: Make) -> Iterator[Sample]:
     shift = torch.eye(3).repeat(batch, 1, 1)
     shift[:, 0, 2] = torch.arange(batch) + 0.25
     yield make.call(make.rand(batch, rows, columns, 2), shift, 7, 8, inverse_map=True)
-    # One matrix for all, and a border that an integer image could not have. Cubic and Lanczos subtract the border from
-    # each pixel and add it again, so that little of a float32 pixel would be left: this image is float64, and has more
-    # channels than the two take.
+    # One matrix for all, and a border that an integer image could not have. In float64, because cubic and Lanczos
+    # subtract the border from each pixel and add it again: little of a float32 pixel would be left. And with more
+    # channels than the two take, for the variations in float32.
     pixels = make.rand(batch, rows, columns, 5, dtype=torch.float64)
     yield make.call(pixels, tilted, 7, 8, border_value=[-4e4])
 
@@ -261,6 +268,14 @@ def _weights(interpolation: str) -> Tensor:
     total = sum(taps.unbind(1), start=torch.zeros(SUBPIXELS))  # one after the other, as OpenCV does
     at_pixel = (distance == 0).float()
     return torch.where(t == 0, at_pixel, taps * total.reciprocal()[:, None])
+
+
+def _are_inside(grid: Grid, rows: int, cols: int, taps: int) -> Tensor:
+    """Whether all taps of a position are pixels of the image: (N, height, width, 1)."""
+    before, after = (taps - 1) // 2, taps // 2
+    x_inside = (grid.x >= before) & (grid.x < cols - after)
+    y_inside = (grid.y >= before) & (grid.y < rows - after)
+    return (x_inside & y_inside)[..., None]
 
 
 def _seen_at(position: Tensor, size: int, border_mode: str) -> tuple[Tensor, Tensor]:
