@@ -160,35 +160,6 @@ def test_the_command_line_builds_copies_and_reports(folder: Path) -> None:
     assert opwright.build(folder).is_file()
 
 
-def test_a_header_that_changes_while_it_is_compiled_is_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    meddler = folder / "g++"
-    meddler.write_text(
-        f'#!/bin/sh\n{shutil.which("g++")} "$@" || exit\nsleep 0.1; echo "// more" >> {folder / "answer.h"}\n'
-    )
-    meddler.chmod(0o755)
-    monkeypatch.setenv("CXX", str(meddler))
-    with pytest.raises(BuildError, match=r"answer\.h changed while a\.cpp was being compiled: nothing was kept"):
-        _build(folder)
-
-
-def test_a_header_that_changes_while_other_sources_are_compiled_asks_for_another_build(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    meddler, header = folder / "g++", folder / "answer.h"
-    meddler.write_text(
-        f'#!/bin/sh\n{shutil.which("g++")} "$@" || exit\ntest ! -f {folder}/meddle || echo "// more" >> {header}\n'
-    )
-    meddler.chmod(0o755)
-    monkeypatch.setenv("CXX", str(meddler))
-    _build(folder)
-    (folder / "b.cpp").write_text("int b() { return 2; }\n")
-    (folder / "meddle").touch()
-    with pytest.raises(BuildError, match=r"^a header of a\.cpp changed while other sources were being compiled: build"):
-        _build(folder)
-    (folder / "meddle").unlink()
-    assert "a.cpp" in _compiled(_build(folder))
-
-
 def test_a_target_that_cannot_be_written_says_where_the_build_is(folder: Path) -> None:
     (folder / "a.cpp").write_text("int a() { return 1; }\n")
     artefact = _build(folder)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import opwright
-from opwright.builder.compile import compose
 from opwright.builder.plan import plan_sources
+from opwright.builder.recipes import compose
 from tests.interpreter import python
 
 if TYPE_CHECKING:

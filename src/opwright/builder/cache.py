@@ -1,17 +1,22 @@
-"""Stores finished objects and libraries, keyed by the content that they were built from.
+"""Stores finished objects and libraries, found by what they were built from.
 
 Layout, below one folder:
-    objects/<recipe>/     manifest.json, and one object for each set of headers that it was compiled with
-    libraries/<recipe>/   <name>.so
-    folders/<recipe>/     what another build system installed
-    inline/<content>/     sources that were given as strings
-    work/<recipe>.<…>/    a build in progress; only the build itself reads it
-    locks/<recipe>.lock   held by the process that builds; the system releases it when the process ends
+    recipes/<recipe>.json   for each set of files that a build of the recipe read, which product it gave
+    objects/<content>.o
+    libraries/<content>/    <name>.so
+    folders/<recipe>/       what another build system installed; <recipe>.json says what each file holds
+    inline/<content>/       sources that were given as strings
+    work/<recipe>.<…>/      a build in progress; only the build itself reads it
+    locks/<recipe>.lock     held by the process that builds; the system releases it when the process ends
+
+Every file is made in a folder below work/ and renamed when it is complete and on the disk. What a file holds is
+compared with its digest before it is given out, unless the system says that nobody has changed it since.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -21,25 +26,28 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opwright.builder.file_state import FileState, has_state, state_of
 from opwright.errors import CacheError
+from opwright.toolchain.flush import flush, flush_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from filelock import FileLock
 
 # Changed with the layout or the meaning of an entry, so that old and new caches can share a folder.
-LAYOUT = "2"
+LAYOUT = "3"
 # Headers change back and forth with branches. Beyond this many sets, the oldest is dropped.
 _MOST_VARIANTS = 8
 _SLOW_WAIT_S = 2.0
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
 
 
 def digest(parts: Iterable[str | bytes]) -> str:
     """A name for content, which is equal only for equal parts."""
     hasher = hashlib.sha256()
     for part in parts:
-        raw = part.encode() if isinstance(part, str) else part
+        raw = part.encode(errors="surrogateescape") if isinstance(part, str) else part
         hasher.update(len(raw).to_bytes(8, "little"))
         hasher.update(raw)
     return hasher.hexdigest()[:40]
@@ -56,77 +64,110 @@ class Cache:
         chosen = root or os.environ.get("OPWRIGHT_CACHE") or _user_folder()
         self.root = Path(chosen).expanduser().absolute() / LAYOUT
 
-    # -- objects ------------------------------------------------------------------------------------
+    # -- objects and libraries ----------------------------------------------------------------------
 
-    def find_object(self, recipe: str) -> Path | None:
-        """The object of `recipe` with the current headers; None if the cache lacks it."""
-        folder = self.root / "objects" / recipe
-        for variant in _manifest(folder):
-            product: Path = folder / variant["object"]
-            if _size(product) == variant["bytes"] and all(map(_unchanged, variant["headers"])):
-                return product
+    def find(self, recipe: str) -> Path | None:
+        """The object or library of `recipe` from files as they are now; None if the cache lacks it or it is damaged."""
+        for variant in _records(self._record(recipe)):
+            with contextlib.suppress(KeyError, TypeError, AttributeError, ValueError):  # another form: build again
+                product: Path = self.root / variant["product"]
+                if (
+                    has_state(product, variant["state"])
+                    and all(has_state(path, state) for path, state in variant["read"].items())
+                    and not any(map(os.path.lexists, variant["absent"]))
+                ):
+                    return product
         return None
 
-    def keep_object(self, recipe: str, product: Path, headers: Iterable[Path]) -> Path:
-        """Move `product` into the cache, with the state of every header that its compilation read."""
+    def keep_object(
+        self, recipe: str, product: Path, read: Mapping[str, FileState], absent: Iterable[str] = ()
+    ) -> Path:
+        """Move the object `product`, made in a folder of `building`, into the cache.
+
+        Args:
+            recipe: the key.
+            product: the file.
+            read: what the compiler read, each with its state then.
+            absent: files that it would have read instead, had they been there.
+        """
+        return self._keep(recipe, product, lambda content: f"objects/{content}.o", read, absent)
+
+    def keep_library(
+        self, recipe: str, product: Path, name: str, read: Mapping[str, FileState] | None, absent: Iterable[str] = ()
+    ) -> Path:
+        """Move a library or a program into the cache under its `name`; otherwise as `keep_object`.
+
+        Where it is not known what the linker read, `read` is None, and `find` will not find the product.
+        """
+        return self._keep(recipe, product, lambda content: f"libraries/{content}/{name}.so", read, absent)
+
+    def _keep(
+        self,
+        recipe: str,
+        product: Path,
+        place: Callable[[str], str],
+        read: Mapping[str, FileState] | None,
+        absent: Iterable[str],
+    ) -> Path:
         with self._writing():
-            folder = self.root / "objects" / recipe
-            folder.mkdir(parents=True, exist_ok=True)
-            content = product.read_bytes()
-            name = f"{hashlib.sha256(content).hexdigest()[:40]}.o"
-            variant = {"object": name, "bytes": len(content), "headers": [_state(path) for path in headers]}
-            product.replace(folder / name)
-            others = [known for known in _manifest(folder) if known["headers"] != variant["headers"]]
-            _write_whole(folder / "manifest.json", json.dumps([variant, *others][:_MOST_VARIANTS]))
-            return folder / name
+            where = place(str(state_of(product, hash_all=True).content)[:40])
+            kept = self.root / where
+            # Renamed, so that a process that has mapped an old file of this name keeps it.
+            _move(product, kept)
+            if read is None:
+                return kept
+            files = {path: list(state) for path, state in read.items()}
+            state = list(state_of(kept, hash_all=True))
+            variant = {"product": where, "state": state, "read": files, "absent": sorted(absent)}
+            record = self._record(recipe)
+            others = [known for known in _records(record) if known.get("read") != files]
+            self._write(record, json.dumps([variant, *others][:_MOST_VARIANTS]), product.parent)
+            return kept
 
-    # -- libraries ----------------------------------------------------------------------------------
-
-    def find_library(self, recipe: str, name: str) -> Path | None:
-        """The finished library `name` of `recipe`; None if it is missing or incomplete."""
-        folder = self.root / "libraries" / recipe
-        product = folder / f"{name}.so"
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            if _size(product) == json.loads((folder / f"{name}.json").read_text())["bytes"]:
-                return product
-        return None
-
-    def keep_library(self, recipe: str, name: str, product: Path) -> Path:
-        """Move the finished library `product` into the cache, atomically."""
-        with self._writing():
-            folder = self.root / "libraries" / recipe
-            folder.mkdir(parents=True, exist_ok=True)
-            size = product.stat().st_size
-            # Renamed, so that a process that has mapped the old file keeps it.
-            product.replace(folder / f"{name}.so")
-            _write_whole(folder / f"{name}.json", json.dumps({"bytes": size}))
-            return folder / f"{name}.so"
+    def _record(self, recipe: str) -> Path:
+        return self.root / "recipes" / f"{recipe}.json"
 
     # -- folders ------------------------------------------------------------------------------------
 
     def find_folder(self, recipe: str) -> Path | None:
-        """The finished folder of `recipe`; None if it is missing."""
+        """The finished folder of `recipe`; None if it is missing or damaged."""
         folder = self.root / "folders" / recipe
-        return folder if folder.is_dir() else None
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            files = json.loads(folder.with_suffix(".json").read_text())
+            if files and all(has_state(folder / name, state) for name, state in files.items()):
+                return folder
+        return None
 
     def keep_folder(self, recipe: str, product: Path) -> Path:
-        """Move the finished folder `product` into the cache, atomically."""
+        """Move the finished folder `product`, made in a folder of `building`, into the cache."""
         with self._writing():
             folder = self.root / "folders" / recipe
             folder.parent.mkdir(parents=True, exist_ok=True)
+            flush_tree(product)
+            if folder.is_dir():  # damaged: it goes with the rest of the work folder
+                folder.rename(product.with_name("damaged"))
             product.rename(folder)
+            files = {
+                str(path.relative_to(folder)): state_of(path, hash_all=True)
+                for path in sorted(folder.rglob("*"))
+                if path.is_file()
+            }
+            self._write(folder.with_suffix(".json"), json.dumps(files), product.parent)
             return folder
 
     # -- sources ------------------------------------------------------------------------------------
 
     def keep_source(self, text: str, name: str) -> Path:
         """A file that contains `text`; the path is the same for the same text."""
-        with self._writing():
-            path = self.root / "inline" / digest([text, name]) / name
-            if not path.is_file() or path.read_text() != text:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                _write_whole(path, text)
-            return path
+        content = digest([text, name])
+        path = self.root / "inline" / content / name
+        raw = text.encode(errors="surrogateescape")
+        if not _holds(path, raw):
+            with self.building(content, lambda _: None) as work, self._writing():
+                if not _holds(path, raw):
+                    (work / name).write_bytes(raw)
+                    _move(work / name, path)
+        return path
 
     def size(self) -> int:
         """The size of the cache in bytes.
@@ -147,38 +188,68 @@ class Cache:
 
         Other processes that need the same build wait, which `on_wait` reports to the user. The system
         releases the lock when its holder dies, for whatever reason.
-        """
-        from filelock import FileLock
 
+        Raises:
+            CacheError: the cache cannot be written.
+        """
         with self._writing():
             for folder in ("locks", "work"):
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.root / "locks" / f"{recipe}.lock")
-        _acquire(lock, on_wait)
+            lock = self._lock(recipe)
+            _acquire(lock, on_wait)
         try:
             with self._writing():
-                # Left by a process that held the lock and died.
-                for stale in (self.root / "work").glob(f"{recipe}.*"):
-                    shutil.rmtree(stale, ignore_errors=True)
+                self._sweep(recipe)
                 # A new name: a compiler that outlived its killed parent may still write to the old folder.
                 work = Path(tempfile.mkdtemp(prefix=f"{recipe}.", dir=self.root / "work"))
             try:
                 yield work
+            except OSError as error:
+                if error.errno in _DISK or str(error.filename).startswith(str(self.root)):
+                    raise cannot_write(self.root, error.strerror or str(error)) from error
+                raise
             finally:
                 shutil.rmtree(work, ignore_errors=True)
         finally:
             lock.release()
+
+    def _sweep(self, own: str) -> None:
+        """Remove the folders of builds whose process died, of `own`, whose lock is held here, and of others."""
+        from filelock import Timeout
+
+        for left in (self.root / "work").iterdir():
+            recipe = left.name.partition(".")[0]
+            if recipe == own:
+                shutil.rmtree(left, ignore_errors=True)
+                continue
+            with contextlib.suppress(OSError, Timeout), self._lock(recipe).acquire(blocking=False):
+                shutil.rmtree(left, ignore_errors=True)
+
+    def _lock(self, recipe: str) -> FileLock:
+        from filelock import FileLock
+
+        return FileLock(self.root / "locks" / f"{recipe}.lock")
+
+    def _write(self, path: Path, text: str, work: Path) -> None:
+        handle, name = tempfile.mkstemp(dir=work)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        _move(Path(name), path)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            msg = (
-                f"the cache at {self.root} cannot be written: {error.strerror or error}. "
-                "Free some space, fix its permissions, or set OPWRIGHT_CACHE to a folder that can be written"
-            )
-            raise CacheError(msg) from error
+            raise cannot_write(self.root, error.strerror or str(error)) from error
+
+
+def cannot_write(root: Path, why: str) -> CacheError:
+    """The error for a cache that `why` keeps from being written."""
+    return CacheError(
+        f"the cache at {root} cannot be written: {why}. "
+        "Free some space, fix its permissions, or set OPWRIGHT_CACHE to a folder that can be written"
+    )
 
 
 def _user_folder() -> Path:
@@ -199,48 +270,24 @@ def _acquire(lock: FileLock, on_wait: Callable[[str], None]) -> None:
     on_wait(f"waited {time.monotonic() - since + _SLOW_WAIT_S:.0f} s for the other build")
 
 
-def _manifest(folder: Path) -> list[dict[str, Any]]:
+def _records(path: Path) -> list[Any]:
     try:
-        variants = json.loads((folder / "manifest.json").read_text())
-        return [variant for variant in variants if {"object", "bytes", "headers"} <= set(variant)]
-    except (OSError, ValueError, TypeError):
-        return []  # missing or damaged: build again
-
-
-def _state(path: Path) -> list[str | int]:
-    status = path.stat()
-    content = hashlib.sha256(path.read_bytes()).hexdigest()
-    return [str(path), status.st_size, status.st_mtime_ns, status.st_ctime_ns, content]
-
-
-def _unchanged(state: list[Any]) -> bool:
-    try:
-        path, size, mtime_ns, ctime_ns, content = state
-        status = os.stat(path)  # noqa: PTH116  called a thousand times in a cached build, and Path.stat() is three times slower
-        if status.st_size != size:
-            return False
-        # Unlike the time of modification, the time of the last change of any kind cannot be set back.
-        if (status.st_mtime_ns, status.st_ctime_ns) == (mtime_ns, ctime_ns):
-            return True
-        # A touched file with the same bytes is unchanged: a fresh checkout touches every file.
-        return bool(hashlib.sha256(Path(path).read_bytes()).hexdigest() == content)
+        variants = json.loads(path.read_bytes())
     except (OSError, ValueError):
+        return []  # missing or damaged: build again
+    return [variant for variant in variants if isinstance(variant, dict)] if isinstance(variants, list) else []
+
+
+def _holds(path: Path, raw: bytes) -> bool:
+    try:
+        return path.read_bytes() == raw
+    except OSError:
         return False
 
 
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None
-
-
-def _write_whole(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def _move(made: Path, place: Path) -> None:
+    """Rename the complete file `made` to `place`, which holds all of it from then on, a power cut included."""
+    flush(made)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    made.replace(place)
+    flush(place.parent)

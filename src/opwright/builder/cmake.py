@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.builder.cache import Cache
-from opwright.builder.compile import compose
 from opwright.builder.plan import Plan, plan_library, plan_sources
+from opwright.builder.recipes import compose
 from opwright.errors import BuildError, OpwrightError
 from opwright.spec import library_at
 from opwright.toolchain import flags
@@ -76,7 +76,7 @@ def variables(plan: Plan, depends: Iterable[Path] = ()) -> dict[str, list[str]]:
     before_cuda_flags = len([*nvcc.command, "-ccbin"]) if nvcc else 0
     cxx = [unit.command[before_cxx_flags:] for unit in recipes.units if unit.source.suffix != ".cu"]
     cuda = [unit.command[before_cuda_flags:] for unit in recipes.units if unit.source.suffix == ".cu"]
-    link = recipes.link[before_cxx_flags:]
+    link = recipes.link_flags
     return {
         "opwright_abi": [plan.abi],
         "opwright_sources": [str(unit.source) for unit in recipes.units],

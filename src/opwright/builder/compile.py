@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import re
 import shutil
 import time
 from dataclasses import dataclass
@@ -11,18 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.builder import ninja
-from opwright.builder.cache import Cache, digest
+from opwright.builder.cache import Cache, cannot_write, digest
+from opwright.builder.depfile import read_depfile
+from opwright.builder.file_state import FileState, state_of
+from opwright.builder.link import link
 from opwright.builder.own_definitions import defines_operators
+from opwright.builder.reads import Watch
+from opwright.builder.recipes import Recipes, compose
+from opwright.builder.shadows import header_shadows, library_shadows
 from opwright.errors import BuildError
 from opwright.report.progress import Progress
-from opwright.toolchain import flags
-from opwright.toolchain.compiler import Compiler, cuda_home, find_cxx, find_nvcc
-from opwright.toolchain.packages import find_package
-from opwright.toolchain.pytorch import find_pytorch
-from opwright.toolchain.run import failure, run
 
 if TYPE_CHECKING:
     from opwright.builder.plan import Plan
+
+# What changes while it is compiled is compiled again, so many times in all.
+_MOST_ATTEMPTS = 4
+_FULL = os.strerror(errno.ENOSPC)
+_LEAST_FREE = 2**16
 
 
 @dataclass(frozen=True)
@@ -44,21 +50,6 @@ class Artefact:
     log: str
 
 
-@dataclass(frozen=True)
-class Recipes:
-    """The command lines of a plan on this machine.
-
-    Attributes:
-        units: one for each source.
-        link: the linker's command line, without inputs and output.
-        identity: what else the result depends on: the versions of the compilers, PyTorch and packages.
-    """
-
-    units: tuple[ninja.Unit, ...]
-    link: tuple[str, ...]
-    identity: tuple[str, ...]
-
-
 def build_plan(plan: Plan, *, cache: Cache | None = None, progress: Progress | None = None) -> Artefact:
     """Build `plan`, unless the cache has it.
 
@@ -66,35 +57,13 @@ def build_plan(plan: Plan, *, cache: Cache | None = None, progress: Progress | N
 
     Raises:
         ToolchainError: a compiler, PyTorch or a package is missing.
-        BuildError: a compiler or the linker rejects a source.
+        BuildError: a compiler or the linker rejects a source, or a file that they read changes again and again.
         CacheError: the cache cannot be written.
     """
     started = time.perf_counter()
-    cache = cache or Cache()
-    recipes = compose(plan)
-    keys = [_object_key(unit, recipes) for unit in recipes.units]
-    found = _finished(plan, cache, recipes, keys)
-    if found is not None:
-        return Artefact(found, plan, (), time.perf_counter() - started, "")
-    with (
-        progress or Progress(plan.name) as shown,
-        cache.building(digest([plan.name, *keys]), shown.note) as work,
-    ):
-        # Another process may have built it while this one waited for the lock.
-        found = _finished(plan, cache, recipes, keys)
-        if found is not None:
-            return Artefact(found, plan, (), time.perf_counter() - started, "")
-        missing = [unit for unit, key in zip(recipes.units, keys, strict=True) if cache.find_object(key) is None]
-        log = ninja.compile_units(missing, work, shown)
-        objects = [
-            _kept(cache, key, unit, work) if unit in missing else _found(cache, key, unit)
-            for unit, key in zip(recipes.units, keys, strict=True)
-        ]
-        shown.step("link", plan.name)
-        output = work / plan.name
-        linked = _linked(plan, recipes, objects, output)
-        path = cache.keep_library(_library_key(recipes, linked), plan.name, output)
-    return Artefact(path, plan, tuple(unit.source for unit in missing), time.perf_counter() - started, log)
+    build = _Build(plan, cache or Cache(), compose(plan))
+    path = build.found(build.keys()) or build.built(progress or Progress(plan.name))
+    return Artefact(path, plan, tuple(build.compiled), time.perf_counter() - started, build.log)
 
 
 def copy_to(artefact: Artefact, target: Path) -> Path:
@@ -117,119 +86,141 @@ def copy_to(artefact: Artefact, target: Path) -> Path:
     return target
 
 
-def compose(plan: Plan) -> Recipes:
-    """The command lines that build `plan` on this machine.
+class _Build:
+    """One build of a plan, in as many attempts as it takes until no file changes under it."""
 
-    Raises:
-        ToolchainError: a compiler, PyTorch or a package is missing.
-    """
-    torch = find_pytorch()
-    packages = [find_package(name) for name in plan.packages]
-    cxx = find_cxx()
-    nvcc = find_nvcc() if plan.cuda else None
-    toolkit = cuda_home(nvcc) if nvcc else None
-    python_module = plan.product == "python_module"
-    own = [f"-I{folder}" for folder in plan.include_dirs]
-    forced = ["-include", str(plan.forced_include)] if plan.forced_include else []
-    cxx_command = [
-        *cxx.command,
-        *flags.cxx_flags(plan.abi, torch, plan.name, packages=packages, python_module=python_module, cuda_home=toolkit),
-        *own,
-        *forced,
-        *plan.cflags,
-    ]
-    units = []
-    for source in plan.sources:
-        if source.suffix == ".cu" and nvcc is not None:
-            command = [
-                *nvcc.command,
-                f"-ccbin={cxx.host}",
-                *flags.cuda_flags(plan.abi, torch, plan.name, packages=packages, python_module=python_module),
-                *own,
-                *forced,
-                *plan.cuda_cflags,
-            ]
-            units.append(ninja.Unit(source, tuple(command)))
-        elif source.suffix != ".cu":
-            units.append(ninja.Unit(source, tuple(cxx_command)))
-    link = flags.link_flags(plan.abi, torch, packages=packages, python_module=python_module, cuda_home=toolkit)
-    if plan.product == "program":
-        link = [f"-Wl,-rpath,{torch.lib_dir}", *(flag for flag in link if flag != "-shared")]
-    versions = [f"{package.name} {package.version}" for package in packages]
-    compilers: list[Compiler] = [cxx, *([nvcc] if nvcc else [])]
-    identity = [*torch.identity, *versions, *(word for compiler in compilers for word in compiler.identity)]
-    return Recipes(tuple(units), (*cxx.command, *link, *plan.ldflags), tuple(identity))
+    def __init__(self, plan: Plan, cache: Cache, recipes: Recipes) -> None:
+        self._plan = plan
+        self._cache = cache
+        self._recipes = recipes
+        # What is known of files before a compiler reads them.
+        self._states: dict[str, FileState] = {}
+        self._changed = ""
+        self.compiled: dict[Path, None] = {}
+        self.log = ""
 
+    def keys(self) -> list[str]:
+        """The names of the objects in the cache, from the sources as they are now."""
+        keys = []
+        for unit in self._recipes.units:
+            try:
+                state = state_of(unit.source, hash_all=True)
+            except OSError as error:
+                msg = f"the source {unit.source} cannot be read: {error.strerror}"
+                raise BuildError(msg) from error
+            self._states[str(unit.source)] = state
+            keys.append(self._recipes.object_key(unit, str(state.content)))
+        return keys
 
-def _object_key(unit: ninja.Unit, recipes: Recipes) -> str:
-    return digest([*recipes.identity, *unit.command, str(unit.source), unit.source.read_bytes()])
-
-
-def _library_key(recipes: Recipes, objects: list[Path]) -> str:
-    # An object's file name is the hash of its content.
-    return digest([*recipes.identity, *recipes.link, *(path.name for path in objects)])
-
-
-def _finished(plan: Plan, cache: Cache, recipes: Recipes, keys: list[str]) -> Path | None:
-    objects = [cache.find_object(key) for key in keys]
-    whole = [path for path in objects if path is not None]
-    if len(whole) != len(objects):
+    def found(self, keys: list[str]) -> Path | None:
+        """What the cache has of the objects with these `keys`; None if anything is missing."""
+        whole = [path for path in map(self._cache.find, keys) if path is not None]
+        if len(whole) != len(keys):
+            return None
+        for linked in (whole, self._without_definitions(whole)):
+            if (path := self._cache.find(self._library_key(linked))) is not None:
+                return path
         return None
-    for linked in (whole, _without_definitions(plan, recipes, whole)):
-        found = cache.find_library(_library_key(recipes, linked), plan.name)
-        if found is not None:
-            return found
-    return None
 
-
-def _without_definitions(plan: Plan, recipes: Recipes, objects: list[Path]) -> list[Path]:
-    """The author's own `objects`."""
-    source = plan.definitions.source if plan.definitions else None
-    return [path for unit, path in zip(recipes.units, objects, strict=True) if unit.source != source]
-
-
-def _linked(plan: Plan, recipes: Recipes, objects: list[Path], output: Path) -> list[Path]:
-    """Link `objects` into `output`, and return those that were linked: without definitions that the author has too."""
-    authors = _without_definitions(plan, recipes, objects)
-
-    def link_authors() -> Path:
-        _link(recipes, authors, output)
-        return output
-
-    if plan.definitions is not None and defines_operators(plan.definitions, authors, link_authors):
-        objects = authors
-    _link(recipes, objects, output)
-    return objects
-
-
-def _found(cache: Cache, key: str, unit: ninja.Unit) -> Path:
-    found = cache.find_object(key)
-    if found is None:  # it was there when the build began
-        msg = f"a header of {unit.source.name} changed while other sources were being compiled: build again"
+    def built(self, progress: Progress) -> Path:
+        """The finished product."""
+        attempts = 0
+        with progress as shown:
+            while attempts < _MOST_ATTEMPTS:
+                keys = self.keys()
+                with self._cache.building(digest([self._plan.name, *keys]), shown.note) as work:
+                    # A source may have been changed while this process waited, and another have built it.
+                    if self.keys() != keys:
+                        continue
+                    path = self.found(keys) or self._attempt(keys, work, shown)
+                    if path is not None:
+                        return path
+                attempts += 1
+        msg = (
+            f"{self._changed} changed while {self._plan.name} was being built, {attempts} times in a row: nothing was "
+            "kept; build again when nothing writes to it"
+        )
         raise BuildError(msg)
-    return found
 
+    def _attempt(self, keys: list[str], work: Path, shown: Progress) -> Path | None:
+        """Compile and link; None where what was read has changed."""
+        missing = [unit for unit, key in zip(self._recipes.units, keys, strict=True) if self._cache.find(key) is None]
+        try:
+            watch = Watch(work, self._states)
+            self.log = ninja.compile_units(missing, work, shown) or self.log
+            self.compiled.update((unit.source, None) for unit in missing)
+            objects = [
+                self._keep_object(key, unit, work, watch) if unit in missing else self._find(key, unit)
+                for unit, key in zip(self._recipes.units, keys, strict=True)
+            ]
+            whole = [path for path in objects if path is not None]
+            if len(whole) != len(objects):
+                return None
+            shown.step("link", self._plan.name)
+            return self._link(whole, work)
+        except BuildError as error:
+            if _FULL in error.output or shutil.disk_usage(work).free < _LEAST_FREE:
+                raise cannot_write(self._cache.root, _FULL) from error
+            raise
 
-def _kept(cache: Cache, key: str, unit: ninja.Unit, work: Path) -> Path:
-    product = work / unit.object_name
-    headers = [path for path in _headers(product.with_suffix(".d")) if path != unit.source]
-    started_ns = (work / ninja.FILE_NAME).stat().st_mtime_ns
-    for path in (unit.source, *headers):
-        # Not >=: file systems count time in ticks, and a source written just before the build has the same tick.
-        if path.stat().st_mtime_ns > started_ns:
-            msg = f"{path} changed while {unit.source.name} was being compiled: nothing was kept; build again"
-            raise BuildError(msg)
-    return cache.keep_object(key, product, headers)
+    def _find(self, key: str, unit: ninja.Unit) -> Path | None:
+        found = self._cache.find(key)
+        if found is None:  # it was there when the attempt began
+            self._changed = f"a header of {unit.source.name}"
+        return found
 
+    def _keep_object(self, key: str, unit: ninja.Unit, work: Path, watch: Watch) -> Path | None:
+        product = work / unit.object_name
+        listed = [path for path in read_depfile(product.with_suffix(".d"), work) if not self._is_ours(path)]
+        try:
+            read = {str(path): state_of(path) for path in listed}
+        except OSError as error:
+            self._changed = str(error.filename)
+            return None
+        if self._has_changed(read, watch):
+            return None
+        read.pop(str(unit.source), None)  # it is in the key
+        return self._cache.keep_object(key, product, read, header_shadows(unit.command, unit.source, read))
 
-def _headers(depfile: Path) -> list[Path]:
-    # make's syntax: "target: a.h b.h \", with a space in a name written as "\ " and a dollar as "$$".
-    text = depfile.read_text().replace("\\\n", " ").partition(":")[2]
-    names = [re.sub(r"[\\$](.)", r"\1", name) for name in re.findall(r"(?:\\.|\S)+", text)]
-    return sorted({Path(name).absolute() for name in names})
+    def _link(self, objects: list[Path], work: Path) -> Path | None:
+        output = work / self._plan.name
+        authors = self._without_definitions(objects)
 
+        def link_authors() -> Path:
+            link(self._recipes, authors, output)
+            return output
 
-def _link(recipes: Recipes, objects: list[Path], output: Path) -> None:
-    completed = run([*recipes.link[:1], *map(str, objects), *recipes.link[1:], "-o", output], check=False)
-    if completed.exit_code != 0:
-        raise failure(completed, f"{output.name} does not link")
+        if self._plan.definitions is not None and defines_operators(self._plan.definitions, authors, link_authors):
+            objects = authors
+        watch = Watch(work, self._states)
+        read = link(self._recipes, objects, output)
+        if read is not None and self._has_changed(read, watch):
+            return None
+        return self._cache.keep_library(
+            self._library_key(objects),
+            output,
+            self._plan.name,
+            read,
+            library_shadows(self._recipes.link_flags, read or ()),
+        )
+
+    def _has_changed(self, read: dict[str, FileState], watch: Watch) -> bool:
+        changed = watch.changed(read)
+        if changed is None:
+            return False
+        self._changed = changed
+        self._states.update(read)
+        return True
+
+    def _is_ours(self, path: Path) -> bool:
+        # Its name is the hash of its content.
+        return self._cache.root in path.parents
+
+    def _library_key(self, objects: list[Path]) -> str:
+        # The linker runs where the user is, and relative names in flags belong there.
+        return self._recipes.library_key(objects, Path.cwd() if self._plan.ldflags else Path("/"))
+
+    def _without_definitions(self, objects: list[Path]) -> list[Path]:
+        """The author's own `objects`."""
+        source = self._plan.definitions.source if self._plan.definitions else None
+        return [path for unit, path in zip(self._recipes.units, objects, strict=True) if unit.source != source]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from opwright.report.progress import Progress
 
 FILE_NAME = "build.ninja"
+# All but what every program takes in a file's name.
+_ODD = re.compile(r"[^A-Za-z0-9._+-]")
 _STATUS = "[%f/%t] "
 _STEP = re.compile(r"^\[(\d+)/(\d+)\] (.*)$")
 
@@ -36,7 +38,7 @@ class Unit:
     @property
     def object_name(self) -> str:
         """The object's file name, which differs for `a/x.cpp`, `b/x.cpp` and `x.cu`."""
-        return f"{self.source.name}.{digest([str(self.source)])[:8]}.o"
+        return f"{_ODD.sub('_', self.source.name)}.{digest([str(self.source)])[:8]}.o"
 
     @property
     def full_command(self) -> str:
@@ -58,7 +60,7 @@ def compile_units(units: Sequence[Unit], folder: Path, progress: Progress) -> st
     """
     if not units:
         return ""
-    (folder / FILE_NAME).write_text(_build_file(units))
+    (folder / FILE_NAME).write_bytes(os.fsencode(_build_file(units)))
     jobs = os.environ.get("MAX_JOBS")
     command = [program(), "-C", str(folder), "-f", FILE_NAME, *(["-j", jobs] if jobs else [])]
     printed: list[str] = []
@@ -70,7 +72,9 @@ def compile_units(units: Sequence[Unit], folder: Path, progress: Progress) -> st
             printed.append(line)
 
     progress.step("compile", ", ".join(unit.source.name for unit in units), 0, len(units))
-    completed = run(command, env={"NINJA_STATUS": _STATUS}, on_line=follow, check=False)
+    # The compilers' own temporary files go with the folder, also where a compiler is killed.
+    environment = {"NINJA_STATUS": _STATUS, "TMPDIR": str(folder)}
+    completed = run(command, env=environment, on_line=follow, check=False)
     if completed.exit_code != 0:
         raise _rejected(units, completed, folder)
     return "\n".join(printed)
@@ -96,14 +100,18 @@ def _build_file(units: Sequence[Unit]) -> str:
             f"rule r{at}",
             f"  command = {_escaped(unit.full_command)}",
             f"  description = {_escaped(unit.source.name)}",
-            f"build {_escaped(unit.object_name, path=True)}: r{at} {_escaped(str(unit.source), path=True)}",
+            # Without the source as an input: the folder is new, so that everything is compiled, and ninja cannot write
+            # every name.
+            f"build {unit.object_name}: r{at}",
         ]
     return "\n".join(lines) + "\n"
 
 
-def _escaped(text: str, *, path: bool = False) -> str:
-    text = text.replace("$", "$$")
-    return re.sub(r"([ :])", r"$\1", text) if path else text
+def _escaped(text: str) -> str:
+    if "\n" in text or "\r" in text:
+        msg = f"{text!r:.300} contains a line break, which a build cannot pass on: rename the file, or change the flag"
+        raise BuildError(msg)
+    return text.replace("$", "$$")
 
 
 def _rejected(units: Sequence[Unit], completed: Completed, folder: Path) -> BuildError:

@@ -79,7 +79,7 @@ def report_in(output: str) -> tuple[str, str]:
 
 def _runtime_library(name: str) -> str:
     compiler = find_cxx()
-    path = run([compiler.path, f"-print-file-name={_SANITIZER_LIBRARIES[name]}"]).output.strip()
+    path = run([*compiler.command, f"-print-file-name={_SANITIZER_LIBRARIES[name]}"]).output.strip()
     if "/" not in path:
         library = _SANITIZER_LIBRARIES[name]
         msg = f"{compiler.path} brings no {library}: install the sanitizers of your compiler, or use g++"

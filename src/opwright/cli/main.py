@@ -5,6 +5,7 @@ A verb's module imports what only describes its options; what does the work is i
 
 from __future__ import annotations
 
+import io
 import sys
 
 import click
@@ -61,6 +62,9 @@ app = _InThisOrder(
 
 def main() -> None:
     """Run the command line; an error becomes one message on standard error and the exit code of its class."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="surrogateescape")  # a file's name is written as it is, whatever its encoding
     try:
         app(prog_name="opwright")
     except OpwrightError as error:

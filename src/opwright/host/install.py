@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,8 +55,8 @@ def install_host(*, verbose: bool = False) -> Path:
         CacheError: the cache cannot be written.
     """
     cache = Cache()
-    torch = find_pytorch()
-    recipe = digest([*torch.identity, *find_cxx().identity, *_packages(), *_sources()])
+    torch, cxx = find_pytorch(), find_cxx()
+    recipe = digest([*torch.identity, *cxx.identity, *_packages(), *_sources()])
     if (found := cache.find_folder(recipe)) is not None:
         return found
     from opwright.builder import ninja
@@ -67,7 +68,9 @@ def install_host(*, verbose: bool = False) -> Path:
         shown.step("configure", "CMake")
         settings = {
             "TORCH_DIR": torch.root,
-            "CMAKE_CXX_COMPILER": find_cxx().path,
+            "CMAKE_CXX_COMPILER": cxx.host,
+            "CMAKE_CXX_COMPILER_LAUNCHER": ";".join(cxx.launcher),
+            "CMAKE_CXX_FLAGS": shlex.join(cxx.flags),
             "CMAKE_MAKE_PROGRAM": ninja.program(),
             "CMAKE_INSTALL_PREFIX": work / "prefix",
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def library_at(path: str | Path) -> Library:
     if not file.is_file():
         msg = f"{given} holds no operator library: expected an op.py at {file}"
         raise SpecError(msg)
-    module_name = f"opwright_library_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
+    module_name = f"opwright_library_{hashlib.sha256(os.fsencode(file)).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(module_name, file)
     if spec is None or spec.loader is None:
         msg = f"{file} is not a Python file: an operator library is described in an op.py"

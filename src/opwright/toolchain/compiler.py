@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,8 @@ class Compiler:
     """A compiler on this machine.
 
     Attributes:
-        path: the program.
-        prefix: arguments that always come first, from a `CXX` such as `ccache g++`.
+        path: the program that is started: the compiler, or a launcher such as ccache.
+        prefix: arguments that always come first, from a `CXX` such as `ccache g++ -m64`.
     """
 
     path: Path
@@ -31,16 +32,33 @@ class Compiler:
         return [str(self.path), *self.prefix]
 
     @property
+    def launcher(self) -> list[str]:
+        """The words before the compiler itself: `ccache`, or `env A=1`; empty for most."""
+        return self.command[: self._place]
+
+    @property
     def host(self) -> str:
-        """The compiler itself, without a launcher such as ccache, for nvcc to call."""
-        return [word for word in self.command if not word.startswith("-")][-1]
+        """The compiler itself, without a launcher and without flags, for nvcc and CMake to call."""
+        return self.command[self._place]
+
+    @property
+    def flags(self) -> list[str]:
+        """The words after the compiler itself."""
+        return self.command[self._place + 1 :]
 
     @property
     def identity(self) -> list[str]:
-        """What identifies this compiler in cache keys: an upgrade changes its size or time."""
-        real = self.path.resolve()
-        status = real.stat()
-        return [str(real), str(status.st_size), str(status.st_mtime_ns), *self.prefix]
+        """What identifies this compiler in cache keys: an upgrade changes its version, its size or its time."""
+        programs = {path.resolve() for word in self.command if shutil.which(word) for path in _named(word)}
+        # Not from its `--version`: a cached build starts no compiler.
+        statuses = [(str(path), path.stat()) for path in sorted(programs)]
+        stamps = [word for path, status in statuses for word in (path, str(status.st_size), str(status.st_mtime_ns))]
+        return [*self.command, *stamps]
+
+    @property
+    def _place(self) -> int:
+        # A launcher's own options come before the compiler, and the compiler's after it: it is the last program.
+        return max((at for at, word in enumerate(self.command) if shutil.which(word)), default=0)
 
     @functools.cached_property
     def version(self) -> str:
@@ -73,8 +91,7 @@ def find_cxx() -> Compiler:
     Raises:
         ToolchainError: none is found, or `$CXX` names none.
     """
-    named = os.environ.get("CXX", "").split()
-    if named:
+    if named := _words("CXX"):
         return Compiler(_program(named[0], "CXX"), tuple(named[1:]))
     for name in ("g++", "c++", "clang++"):
         if found := shutil.which(name):
@@ -92,7 +109,7 @@ def find_nvcc() -> Compiler:
     Raises:
         ToolchainError: none is found, or a variable names one that does not exist.
     """
-    if named := os.environ.get("CUDACXX", "").split():
+    if named := _words("CUDACXX"):
         return Compiler(_program(named[0], "CUDACXX"), tuple(named[1:]))
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if home := os.environ.get(variable):
@@ -105,6 +122,21 @@ def find_nvcc() -> Compiler:
         "Install the CUDA toolkit, or set CUDA_HOME to its folder"
     )
     raise ToolchainError(msg)
+
+
+def _named(word: str) -> list[Path]:
+    """The program that `word` names, and those of the same name on the PATH, of which a launcher may call another."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    candidates = [shutil.which(word), *(shutil.which(Path(word).name, path=folder) for folder in folders)]
+    return [Path(found) for found in candidates if found]
+
+
+def _words(variable: str) -> list[str]:
+    try:
+        return shlex.split(os.environ.get(variable, ""))
+    except ValueError as error:
+        msg = f"${variable}, {os.environ[variable]!r}, is no command line ({error}): correct its quotes or unset it"
+        raise ToolchainError(msg) from error
 
 
 def _program(name: str, variable: str) -> Path:

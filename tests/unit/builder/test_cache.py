@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import time
 from typing import TYPE_CHECKING
 
@@ -10,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opwright.builder.cache import Cache, digest
+from opwright.builder.file_state import state_of
 from opwright.errors import CacheError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 
@@ -36,94 +40,180 @@ def test_digests_are_equal_for_equal_parts_only(first: list[str], second: list[s
     assert (digest(first) == digest(second)) == (first == second)
 
 
+def _made(cache: Cache, text: str) -> Path:
+    cache.root.mkdir(parents=True, exist_ok=True)
+    return _file(cache.root, "made", text)
+
+
+def _keep(cache: Cache, text: str, *read: Path, absent: Iterable[Path] = ()) -> Path:
+    states = {str(path): state_of(path) for path in read}
+    return cache.keep_object("recipe", _made(cache, text), states, map(str, absent))
+
+
 def test_an_object_is_found_while_its_headers_are_what_they_were(cache: Cache, tmp_path: Path) -> None:
     header = _file(tmp_path, "a.h", "int a;")
-    kept = cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [header])
+    kept = _keep(cache, "code", header)
     assert kept.read_text() == "code"
-    assert cache.find_object("recipe") == kept
-    assert cache.find_object("another") is None
+    assert cache.find("recipe") == kept
+    assert cache.find("another") is None
 
     header.write_text("int b;")
-    assert cache.find_object("recipe") is None
+    assert cache.find("recipe") is None
 
 
 def test_a_header_with_a_new_time_and_the_same_bytes_is_the_same(cache: Cache, tmp_path: Path) -> None:
     header = _file(tmp_path, "a.h", "int a;")
-    kept = cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [header])
+    kept = _keep(cache, "code", header)
     os.utime(header, ns=(1, 1))
-    assert cache.find_object("recipe") == kept
+    assert cache.find("recipe") == kept
 
 
 def test_a_header_of_the_same_size_with_other_bytes_is_another(cache: Cache, tmp_path: Path) -> None:
     header = _file(tmp_path, "a.h", "int a;")
-    cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [header])
+    _keep(cache, "code", header)
     before = header.stat()
     header.write_text("int b;")
     os.utime(header, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert cache.find_object("recipe") is None
+    assert cache.find("recipe") is None
 
 
 def test_a_header_that_nobody_touched_is_not_read_again(
     cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    header = _file(tmp_path, "a.h", "int a;")
-    kept = cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [header])
+    kept = _keep(cache, "code", _file(tmp_path, "a.h", "int a;"))
 
-    def refuse(path: Path) -> bytes:
+    def refuse(path: object) -> None:
         msg = f"{path} was read"
         raise AssertionError(msg)
 
-    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
-    assert cache.find_object("recipe") == kept
+    monkeypatch.setattr("opwright.builder.file_state.state_of", refuse)
+    assert cache.find("recipe") == kept
+
+
+def test_a_large_file_that_was_touched_counts_as_changed(cache: Cache, tmp_path: Path) -> None:
+    large = tmp_path / "liblarge.so"
+    with large.open("wb") as file:
+        file.truncate(2**24 + 1)
+    kept = _keep(cache, "code", large)
+    assert cache.find("recipe") == kept
+    os.utime(large, ns=(1, 1))
+    assert cache.find("recipe") is None
 
 
 def test_a_header_that_is_gone_is_a_miss(cache: Cache, tmp_path: Path) -> None:
     header = _file(tmp_path, "a.h", "int a;")
-    cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [header])
+    _keep(cache, "code", header)
     header.unlink()
-    assert cache.find_object("recipe") is None
+    assert cache.find("recipe") is None
+
+
+def test_a_file_that_would_have_been_read_instead_is_a_miss(cache: Cache, tmp_path: Path) -> None:
+    kept = _keep(cache, "code", absent=[tmp_path / "a.h"])
+    assert cache.find("recipe") == kept
+    _file(tmp_path, "a.h", "int b;")
+    assert cache.find("recipe") is None
 
 
 def test_headers_that_go_back_find_the_first_object_again(cache: Cache, tmp_path: Path) -> None:
     header = _file(tmp_path, "a.h", "int a;")
-    first = cache.keep_object("recipe", _file(tmp_path, "a.o", "first"), [header])
+    first = _keep(cache, "first", header)
     header.write_text("int b;")
-    cache.keep_object("recipe", _file(tmp_path, "a.o", "second"), [header])
+    _keep(cache, "second", header)
     header.write_text("int a;")
-    assert cache.find_object("recipe") == first
+    assert cache.find("recipe") == first
 
 
-def test_a_manifest_of_another_form_is_as_good_as_none(cache: Cache, tmp_path: Path) -> None:
-    kept = cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [_file(tmp_path, "a.h", "int a;")])
-    manifest = kept.parent / "manifest.json"
-    variants = json.loads(manifest.read_text())
-    variants[0]["headers"] = [[1, 2]]
-    manifest.write_text(json.dumps(variants))
-    assert cache.find_object("recipe") is None
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"read": [[1, 2]]},
+        {"read": {"/a.h": [1, 2]}},
+        {"read": None},
+        {"absent": 1},
+        {"absent": [1.5]},
+        {"product": 1},
+        {"product": None},
+        {"state": None},
+        {"state": [1, 2, 3, 4, 5, 6]},
+    ],
+    ids=str,
+)
+def test_a_record_of_another_form_is_as_good_as_none(cache: Cache, damage: dict[str, object]) -> None:
+    _keep(cache, "code")
+    record = cache.root / "recipes" / "recipe.json"
+    (variant,) = json.loads(record.read_text())
+    record.write_text(json.dumps([{**variant, **damage}]))
+    assert cache.find("recipe") is None
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[{}]", "null", "[1]"])
-def test_a_damaged_manifest_is_as_good_as_none(cache: Cache, tmp_path: Path, damage: str) -> None:
-    kept = cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [])
-    (kept.parent / "manifest.json").write_text(damage)
-    assert cache.find_object("recipe") is None
+@pytest.mark.parametrize("damage", ["", "{", "[{}]", "null", "[1]", "{}", "\0" * 64, "\ud800"])
+def test_a_damaged_record_is_as_good_as_none_and_heals(cache: Cache, damage: str) -> None:
+    _keep(cache, "code")
+    (cache.root / "recipes" / "recipe.json").write_text(damage, errors="surrogatepass")
+    assert cache.find("recipe") is None
+    kept = _keep(cache, "code")
+    assert cache.find("recipe") == kept
 
 
-def test_a_truncated_object_or_library_is_not_given_out(cache: Cache, tmp_path: Path) -> None:
-    kept = cache.keep_object("recipe", _file(tmp_path, "a.o", "code"), [])
-    kept.write_text("co")
-    assert cache.find_object("recipe") is None
+@pytest.mark.parametrize("damage", ["", "co", "\0\0\0\0", "c0de", "code and more"])
+@pytest.mark.parametrize("dated_back", [False, True])
+def test_a_damaged_object_or_library_is_not_given_out_and_heals(cache: Cache, damage: str, dated_back: bool) -> None:
+    def keep() -> list[Path]:
+        library = cache.keep_library("library", _made(cache, "code"), "mine", {})
+        return [_keep(cache, "code"), library]
 
-    library = cache.keep_library("recipe", "mine", _file(tmp_path, "mine", "library"))
-    assert cache.find_library("recipe", "mine") == library
-    library.write_text("lib")
-    assert cache.find_library("recipe", "mine") is None
+    for recipe, kept in zip(("recipe", "library"), keep(), strict=True):
+        before = kept.stat()
+        kept.write_text(damage)
+        if dated_back:
+            os.utime(kept, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert cache.find(recipe) is None
+    for recipe, kept in zip(("recipe", "library"), keep(), strict=True):
+        assert cache.find(recipe) == kept
+        assert kept.read_text() == "code"
 
 
-def test_a_library_whose_record_is_damaged_is_not_given_out(cache: Cache, tmp_path: Path) -> None:
-    library = cache.keep_library("recipe", "mine", _file(tmp_path, "mine", "library"))
-    library.with_suffix(".json").write_text(json.dumps({}))
-    assert cache.find_library("recipe", "mine") is None
+def test_a_cache_that_was_copied_is_as_good_as_the_first(cache: Cache, tmp_path: Path) -> None:
+    kept = _keep(cache, "code")
+    shutil.copytree(cache.root.parent, tmp_path / "copy")
+    found = Cache(tmp_path / "copy").find("recipe")
+    assert found is not None
+    assert found != kept
+    assert found.read_text() == "code"
+
+
+def test_a_library_is_found_only_if_it_is_known_what_it_was_linked_from(cache: Cache) -> None:
+    kept = cache.keep_library("recipe", _made(cache, "code"), "mine", None)
+    assert kept.read_text() == "code"
+    assert cache.find("recipe") is None
+
+
+def _folder(cache: Cache) -> Path:
+    with cache.building("recipe", _ignore) as work:
+        (work / "prefix" / "bin").mkdir(parents=True)
+        _file(work / "prefix" / "bin", "program", "code")
+        return cache.keep_folder("recipe", work / "prefix")
+
+
+@pytest.mark.parametrize("damage", [None, "", "\0\0\0\0"], ids=["gone", "empty", "zeros"])
+def test_a_damaged_folder_is_not_given_out_and_heals(cache: Cache, damage: str | None) -> None:
+    folder = _folder(cache)
+    assert cache.find_folder("recipe") == folder
+    if damage is None:
+        (folder / "bin" / "program").unlink()
+    else:
+        (folder / "bin" / "program").write_text(damage)
+    assert cache.find_folder("recipe") is None
+    assert _folder(cache) == folder
+    assert cache.find_folder("recipe") == folder
+    assert list((cache.root / "work").iterdir()) == []
+
+
+def test_a_damaged_source_heals(cache: Cache) -> None:
+    path = cache.keep_source("int a;", "main.cpp")
+    path.write_bytes(b"\0\0\0\0\0\0")
+    assert cache.keep_source("int a;", "main.cpp") == path
+    assert path.read_text() == "int a;"
 
 
 def test_the_same_text_is_kept_once(cache: Cache) -> None:
@@ -144,6 +234,14 @@ def test_what_a_dead_builder_left_is_cleared_by_the_next(cache: Cache) -> None:
     assert not work.exists()
 
 
+def test_what_dead_builders_of_other_libraries_left_is_cleared_and_what_a_living_one_has_is_not(cache: Cache) -> None:
+    left = cache.root / "work" / "other.dead"
+    left.mkdir(parents=True)
+    with cache.building("living", _ignore) as living, cache.building("recipe", _ignore):
+        assert not left.exists()
+        assert living.is_dir()
+
+
 def test_a_failed_build_leaves_nothing_and_frees_the_lock(cache: Cache) -> None:
     with pytest.raises(ZeroDivisionError), cache.building("recipe", _ignore):
         raise ZeroDivisionError
@@ -154,8 +252,16 @@ def test_a_failed_build_leaves_nothing_and_frees_the_lock(cache: Cache) -> None:
 
 def test_a_cache_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(CacheError, match=r"the cache at .*file/2 cannot be written: .*set OPWRIGHT_CACHE to a folder"):
+    with pytest.raises(CacheError, match=r"the cache at .*file/\d+ cannot be written: .*set OPWRIGHT_CACHE to"):
         Cache(tmp_path / "file").keep_source("int a;", "main.cpp")
+
+
+def test_a_full_disk_while_a_build_works_is_an_error_of_the_cache(cache: Cache) -> None:
+    with (
+        pytest.raises(CacheError, match="cannot be written: No space left on device"),
+        cache.building("recipe", _ignore),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_the_variable_chooses_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ import torch
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from opwright.builder.compile import compose
 from opwright.builder.library import build_library
+from opwright.builder.recipes import compose
 from opwright.bundle.format.manifest import LibraryFile, Operator
 from opwright.errors import BundleError
 from opwright.loader.kernels import has_native_kernel, native_schemas

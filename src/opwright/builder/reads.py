@@ -1,0 +1,51 @@
+"""What a compiler or a linker read, and whether any of it may have changed meanwhile."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from opwright.builder.file_state import FileState
+
+# How far the clocks of two file systems may lie apart.
+_SKEW_NS = 2_000_000_000
+
+
+class Watch:
+    """Begins before a program runs, and says afterwards which of the files that it read may have changed since.
+
+    Args:
+        folder: where the program works; a file is written there, for the time of its file system.
+        before: files whose states are known from before; of others, only the time of the last change is.
+    """
+
+    def __init__(self, folder: Path, before: Mapping[str, FileState]) -> None:
+        self._before = dict(before)
+        stamp = folder / "started"
+        stamp.touch()
+        self._started = stamp.stat()
+
+    def changed(self, after: Mapping[str, FileState]) -> str | None:
+        """The first of the files that may have changed, by their states `after` the program; None if none has.
+
+        A file that was replaced by an older one has changed too: its time of modification is old, and that of its last
+        change is not.
+        """
+        for path, state in after.items():
+            if path in self._before:
+                if self._before[path] != state:
+                    return path
+            # Not only later: file systems count time in ticks, and one tick may hold both.
+            elif state.ctime_ns >= self._started.st_ctime_ns - self._skew_ns(path):
+                return path
+        return None
+
+    def _skew_ns(self, path: str) -> int:
+        try:
+            return 0 if os.stat(path).st_dev == self._started.st_dev else _SKEW_NS  # noqa: PTH116  as in file_state.py
+        except OSError:
+            return _SKEW_NS

@@ -1,0 +1,125 @@
+"""Builds in folders, and through compilers, of unusual names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opwright.builder.compile import build_plan
+from opwright.builder.plan import plan_sources
+from opwright.errors import BuildError, ToolchainError
+from opwright.toolchain.compiler import find_cxx
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_GXX = str(shutil.which("g++"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+_NAMES = [*(f"a{letter}b" for letter in " \\\t|$#:;'&%"), "a\\ b", "a\\\\ b", "-a", "ä", "a\udcffb"]
+
+
+def _sources(folder: Path, name: str = "a.cpp") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "a.h").write_text("#define ANSWER 1\n")
+    source = folder / name
+    source.write_text('#include "a.h"\nint a() { return ANSWER; }\n')
+    return source
+
+
+@pytest.mark.parametrize("name", _NAMES, ids=ascii)
+@pytest.mark.parametrize("where", ["folder", "file"])
+def test_a_source_of_any_name_is_built_once_and_again_when_its_header_changes(
+    folder: Path, name: str, where: str
+) -> None:
+    source = _sources(folder / name) if where == "folder" else _sources(folder, f"{name}.cpp")
+    plan = plan_sources("mine", [source], cflags=["-O0"])
+    assert build_plan(plan).compiled == (source,)
+    assert build_plan(plan).compiled == ()
+    (source.parent / "a.h").write_text("#define ANSWER 2\n")
+    assert build_plan(plan).compiled == (source,)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\rb"], ids=ascii)
+def test_a_line_break_in_a_name_is_refused_in_one_line(folder: Path, name: str) -> None:
+    with pytest.raises(
+        BuildError, match=r"^.* contains a line break, which a build cannot pass on: rename the file"
+    ) as e:
+        build_plan(plan_sources("mine", [_sources(folder / name)]))
+    assert len(str(e.value).splitlines()) == 1
+
+
+def test_a_source_of_another_encoding_is_built_by_the_command_line(folder: Path) -> None:
+    library = folder / "a\udcffb"
+    library.mkdir()
+    (library / "kernel.cpp").write_text("#include <opwright/op.h>\n")
+    (library / "op.py").write_text(
+        "import opwright\nfrom torch import Tensor\nlibrary = opwright.Library('odd_name', sources=['kernel.cpp'])\n"
+        "@library.op\ndef f(x: Tensor) -> Tensor:\n    return x\n"
+    )
+    command: list[str | Path] = [sys.executable, "-m", "opwright", "build", library, "-v", "-o", library / "out.so"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    assert os.fsencode(library / "out.so") in done.stdout
+    assert (library / "out.so").is_file()
+
+
+@pytest.mark.parametrize("launcher", ["ccache", "env", "env LC_ALL=C", "nice -n 1", "{script}"])
+@pytest.mark.parametrize("flags", ["", " -DANSWER=1 -isystem /usr/include"])
+def test_a_compiler_behind_a_launcher_compiles_and_links(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, launcher: str, flags: str
+) -> None:
+    script = folder / "launch"
+    script.write_text('#!/bin/sh\nexec "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("CCACHE_DIR", str(folder / "ccache"))
+    monkeypatch.setenv("CXX", f"{launcher.format(script=script)} g++{flags}")
+    source = _sources(folder)
+    artefact = build_plan(plan_sources("mine", [source]))
+    assert artefact.compiled == (source,)
+    assert artefact.path.is_file()
+    cxx = find_cxx()
+    assert cxx.host == "g++"
+    assert cxx.flags == flags.split()
+    assert cxx.launcher[0].endswith(launcher.split(maxsplit=1)[0].format(script=script))
+
+
+def test_a_compiler_of_the_same_name_behind_a_launcher_is_another_build(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an upgrade of g++ is, which ccache's own g++, a link to ccache, does not show."""
+    links, programs = folder / "links", folder / "programs"
+    for place in (links, programs):
+        place.mkdir()
+    (links / "g++").symlink_to(shutil.which("ccache") or "")
+    (programs / "g++").write_text(f'#!/bin/sh\nexec {_GXX} "$@"\n')
+    (programs / "g++").chmod(0o755)
+    monkeypatch.setenv("CCACHE_DIR", str(folder / "ccache"))
+    monkeypatch.setenv("PATH", f"{links}:{programs}:{os.environ['PATH']}")
+    source = _sources(folder)
+    assert build_plan(plan_sources("mine", [source])).compiled == (source,)
+    assert build_plan(plan_sources("mine", [source])).compiled == ()
+    (programs / "g++").write_text(f'#!/bin/sh\nexec {_GXX} -O1 "$@"\n')
+    assert build_plan(plan_sources("mine", [source])).compiled == (source,)
+
+
+def test_a_path_with_a_space_is_named_in_quotes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = folder / "my compiler"
+    compiler.write_text(f'#!/bin/sh\nexec {_GXX} "$@"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", f"'{compiler}' -DX")
+    assert build_plan(plan_sources("mine", [_sources(folder)])).compiled
+    monkeypatch.setenv("CXX", f"'{compiler}")
+    with pytest.raises(ToolchainError, match=r"^\$CXX, .*, is no command line \(No closing quotation\): correct its"):
+        find_cxx()
