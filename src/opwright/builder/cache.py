@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from opwright.builder.file_state import FileState, has_state, state_of
 from opwright.errors import CacheError
-from opwright.toolchain.flush import flush, flush_tree
+from opwright.storage.flush import flush, flush_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

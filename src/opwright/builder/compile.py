@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import shutil
 import time
 from dataclasses import dataclass
@@ -21,14 +19,14 @@ from opwright.builder.recipes import Recipes, compose
 from opwright.builder.shadows import header_shadows, library_shadows
 from opwright.errors import BuildError
 from opwright.report.progress import Progress
+from opwright.storage.draft import drafting, put
+from opwright.storage.full_disk import full_disk
 
 if TYPE_CHECKING:
     from opwright.builder.plan import Plan
 
 # What changes while it is compiled is compiled again, so many times in all.
 _MOST_ATTEMPTS = 4
-_FULL = os.strerror(errno.ENOSPC)
-_LEAST_FREE = 2**16
 
 
 @dataclass(frozen=True)
@@ -72,14 +70,11 @@ def copy_to(artefact: Artefact, target: Path) -> Path:
     Raises:
         BuildError: `target` cannot be written.
     """
-    part = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            shutil.copy2(artefact.path, part)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
+        with drafting(target, "build") as draft:
+            shutil.copy2(artefact.path, draft)
+            put(draft, target)
     except OSError as error:
         msg = f"{target} cannot be written: {error.strerror}. What was built is at {artefact.path}"
         raise BuildError(msg) from error
@@ -159,8 +154,8 @@ class _Build:
             shown.step("link", self._plan.name)
             return self._link(whole, work)
         except BuildError as error:
-            if _FULL in error.output or shutil.disk_usage(work).free < _LEAST_FREE:
-                raise cannot_write(self._cache.root, _FULL) from error
+            if (why := full_disk(error, [work])) is not None:
+                raise cannot_write(self._cache.root, why) from error
             raise
 
     def _find(self, key: str, unit: ninja.Unit) -> Path | None:

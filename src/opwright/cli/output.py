@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from opwright.errors import OpwrightError
+from opwright.storage.draft import drafting, put
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +53,15 @@ def write_text(option: str, target: str, text: str) -> None:
         click.echo(text, nl=False)
         return
     try:
-        Path(target).write_text(text)
+        if _is_stream(Path(target)):
+            Path(target).write_text(text)
+            return
+        path = Path(target).resolve()  # a link stays, and what it points to is written
+        with drafting(path, "write") as draft:
+            draft.write_text(text)
+            if path.exists():
+                shutil.copymode(path, draft)
+            put(draft, path)
     except OSError as error:
         raise _unwritable(option, target, error.strerror) from error
 
@@ -72,6 +82,11 @@ def check_target(option: str, target: str) -> None:
         raise _unwritable(option, target, os.strerror(errno.EISDIR))
     if not Path(target).parent.is_dir():
         raise _unwritable(option, target, os.strerror(errno.ENOENT))
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether `path` is a pipe, a device, or another name of an open file, such as /dev/stdout."""
+    return path.parts[:2] in {("/", "dev"), ("/", "proc")} or (path.exists() and not path.is_file())
 
 
 def _unwritable(option: str, target: str, reason: str | None) -> OpwrightError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from opwright.errors import OpwrightError, SpecError
 from opwright.scaffold.external import external_files
 from opwright.scaffold.flavour import Flavour
 from opwright.spec.library import Library
+from opwright.storage.draft import drafting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,8 +80,7 @@ def _write(path: Path, folder: Path, files: Mapping[str, str]) -> None:
         _check_free(path, folder)
         top = _topmost_new(folder)
         # Written next to it, then renamed: the folder appears complete, in one step.
-        with tempfile.TemporaryDirectory(dir=top.parent, prefix=f".{top.name}-") as beside:
-            draft = Path(beside) / top.name
+        with drafting(top, "new") as draft:
             (draft / folder.relative_to(top)).mkdir(parents=True)
             for name, text in files.items():
                 (draft / folder.relative_to(top) / name).write_text(text, encoding="utf-8")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import fcntl
 import hashlib
+import json
 import os
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +13,20 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from opwright.bundle.format.limits import MANIFEST_BYTES
 from opwright.bundle.format.manifest import DIGEST_NAME, FILE_NAME, FileFacts, Manifest
 from opwright.bundle.format.names import check_path
 from opwright.bundle.format.read import read_manifest
-from opwright.errors import BundleError
+from opwright.errors import BundleError, CacheError
+from opwright.storage.draft import drafting
+from opwright.storage.flush import flush, flush_tree
+from opwright.storage.full_disk import full_disk
+from opwright.storage.rename import exchange, rename_to_free
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _AT_ONCE = 2**20
-_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE, of Linux
-_LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -56,30 +57,35 @@ class Folder:
         """
         whole = replace(manifest, files=_facts(self.path))
         text = _checked_text(whole)
-        with _write_errors(self.target):
-            (self.path / FILE_NAME).write_bytes(text)
-            (self.path / DIGEST_NAME).write_text(f"{hashlib.sha256(text).hexdigest()}  {FILE_NAME}\n")
-            for path in [*self.path.rglob("*"), self.path]:
-                _flush(path)
-            self._put()
+        (self.path / FILE_NAME).write_bytes(text)
+        (self.path / DIGEST_NAME).write_text(_digest_line(text))
+        flush_tree(self.path)
+        self._put()
         return whole
 
     def _put(self) -> None:
-        if not self.target.exists() and not self.target.is_symlink():
-            self.path.rename(self.target)
-        elif not self.force:
-            raise _taken(self.target)
-        else:
-            _exchange(self.path, self.target)
-            _remove(self.path)
-        _flush(self.target.parent)
+        try:
+            rename_to_free(self.path, self.target)
+        except FileExistsError as error:
+            if not self.force:
+                raise _taken(self.target) from error
+            _check_may_go(self.target)
+            exchange(self.path, self.target)
+            # Looked at once more where nobody else writes: something else may have been put there in between.
+            try:
+                _check_may_go(self.path)
+            except BundleError as late:
+                exchange(self.path, self.target)
+                raise _stays(self.target) from late
+        flush(self.target.parent)
 
 
 @contextlib.contextmanager
 def writing(target: Path, *, force: bool = False) -> Iterator[Folder]:
     """A folder to make the bundle `target` in, removed at the end if it was not finished.
 
-    What an earlier, killed run left is removed; what another run is writing now is left alone.
+    What an earlier, killed run left is removed; what another run is writing now is left alone. A bundle that is
+    replaced stands until the new one is complete and on the disk.
 
     Args:
         target: where the bundle will be.
@@ -89,58 +95,63 @@ def writing(target: Path, *, force: bool = False) -> Iterator[Folder]:
         BundleError: the target exists, or cannot be written.
     """
     target = Path(os.path.abspath(target))  # noqa: PTH100  a link is not followed
-    if (target.exists() or target.is_symlink()) and not force:
-        raise _taken(target)
-    if target.exists() and not _may_go(target):
-        msg = f"{target} exists and is not a bundle; --force will not replace it. Name another place with -o"
-        raise BundleError(msg)
-    prefix = f".{target.name}.ship-"
     with _write_errors(target):
+        if os.path.lexists(target):
+            if not force:
+                raise _taken(target)
+            _check_may_go(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(target.parent, prefix)
-        holder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
-    try:
-        with _write_errors(target):
-            lock = os.open(holder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
-            # The system's own lock: it is released when the process ends, in whatever way.
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            made = holder / target.name
+        with drafting(target, "ship") as made:
             made.mkdir()
-        try:
             yield Folder(made, target, force)
-        finally:
-            os.close(lock)
-    finally:
-        _remove(holder)
 
 
-def _exchange(one: Path, other: Path) -> None:
-    """Swap two folders in one step, so that there is a whole bundle at any moment."""
-    swap = ctypes.CDLL(None, use_errno=True).renameat2
-    if swap(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), str(other))
+def _check_may_go(target: Path) -> None:
+    """Check that `target` is a bundle, or an empty folder: nothing else is ever replaced.
+
+    Raises:
+        BundleError: it is something else, or holds a file that is not the bundle's.
+    """
+    if target.is_symlink() or not target.is_dir():
+        raise _stays(target)
+    if not any(target.iterdir()):
+        return
+    listed = _listed_files(target)
+    if listed is None:
+        raise _stays(target)
+    for path in sorted(target.rglob("*")):
+        name = path.relative_to(target).as_posix()
+        if path.is_symlink() or (not path.is_dir() and name not in listed):
+            msg = (
+                f"{target} holds {name}, which is not of the bundle there; --force will not remove it. Move it away, "
+                "or name another place with -o"
+            )
+            raise BundleError(msg)
 
 
-def _sweep(folder: Path, prefix: str) -> None:
-    for left in folder.glob(f"{prefix}*"):
-        try:
-            lock = os.open(left / _LOCK, os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            continue  # it has just been made, or we may not open it
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            continue  # its writer is still running
-        else:
-            _remove(left)
-        finally:
-            os.close(lock)
+def _listed_files(folder: Path) -> set[str] | None:
+    """The files of the bundle in `folder`; None if there is no bundle, not even of an older format."""
+    own = {FILE_NAME, DIGEST_NAME}
+    try:
+        text = _small(folder / FILE_NAME)
+        with contextlib.suppress(BundleError):
+            return own | set(read_manifest(text).files)
+        # An older opwright wrote it: then it is what its digest says.
+        if _small(folder / DIGEST_NAME).decode() == _digest_line(text):
+            return own | set(json.loads(text)["files"])
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        pass
+    return None
 
 
-def _may_go(target: Path) -> bool:
-    """Whether `target` is a bundle or an empty folder: nothing else is ever removed."""
-    return target.is_dir() and not target.is_symlink() and ((target / FILE_NAME).is_file() or not any(target.iterdir()))
+def _small(path: Path) -> bytes:
+    if not path.is_file() or path.is_symlink() or path.stat().st_size > MANIFEST_BYTES:
+        raise ValueError
+    return path.read_bytes()
+
+
+def _digest_line(text: bytes) -> str:
+    return f"{hashlib.sha256(text).hexdigest()}  {FILE_NAME}\n"
 
 
 def _facts(folder: Path) -> dict[str, FileFacts]:
@@ -178,26 +189,31 @@ def _digest(path: Path) -> str:
     return hasher.hexdigest()
 
 
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def _taken(target: Path) -> BundleError:
     return BundleError(f"{target} already exists: name another place with -o, or replace it with --force")
+
+
+def _stays(target: Path) -> BundleError:
+    return BundleError(f"{target} exists and is not a bundle; --force will not replace it. Name another place with -o")
 
 
 @contextlib.contextmanager
 def _write_errors(target: Path) -> Iterator[None]:
     try:
         yield
-    except OSError as error:
-        msg = f"the bundle {target} cannot be written: {error.strerror or error} ({error.filename})"
+    except CacheError:
+        raise  # which says what is full
+    except Exception as error:
+        reason = full_disk(error, [target.parent, Path(tempfile.gettempdir())])
+        if reason is None and isinstance(error, OSError) and _concerns(error, target):
+            reason = f"{error.strerror or error} ({error.filename})"
+        if reason is None:
+            raise
+        msg = f"the bundle {target} cannot be written: {reason}"
         raise BundleError(msg) from error
+
+
+def _concerns(error: OSError, target: Path) -> bool:
+    """Whether `error` is about a folder on the way to `target`, or about something beside it."""
+    path = Path(os.fsdecode(error.filename or target))
+    return target.is_relative_to(path) or path.is_relative_to(target.parent)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -11,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
+from opwright.bundle.format import write as write_module
 from opwright.bundle.format.limits import FORMAT
 from opwright.bundle.format.read import read_manifest
 from opwright.bundle.format.write import writing
 from opwright.errors import BundleError
+from opwright.storage import rename
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,6 +123,115 @@ def test_what_is_no_bundle_is_never_replaced(target: Path, manifest: Manifest, k
     with pytest.raises(BundleError, match="exists and is not a bundle; --force will not replace it"):
         write(target, manifest, force=True)
     assert thesis.read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"manifest.json": '{"manifest_version": 3, "name": "a browser\'s extension"}'},
+        {"manifest.json": "{}"},
+        {"manifest.json": "[" * 100_000},
+        {"manifest.json": '{"format": 3, "files": []}', "manifest.sha256": ""},
+        {"manifest.json": '{"format": 2, "files": {}}'},
+        {"manifest.json": '{"format": 2, "files": {}}', "manifest.sha256": "0" * 64 + "  manifest.json\n"},
+        {"manifest.json": '{"format": 2, "files": null}', "manifest.sha256": None},
+    ],
+    ids=["extension", "object", "nested", "of-no-form", "no-digest", "other-digest", "no-files"],
+)
+def test_a_folder_with_a_manifest_of_another_kind_is_never_replaced(
+    target: Path, manifest: Manifest, files: dict[str, str | None]
+) -> None:
+    target.mkdir(parents=True)
+    text = files["manifest.json"]
+    assert text is not None
+    for name, content in files.items():
+        (target / name).write_text(content if content is not None else _digest_of(text))
+    with pytest.raises(BundleError, match="exists and is not a bundle; --force will not replace it"):
+        write(target, manifest, force=True)
+    assert (target / "manifest.json").read_text() == text
+    assert hidden(target.parent) == []
+
+
+def _digest_of(text: str) -> str:
+    return f"{hashlib.sha256(text.encode()).hexdigest()}  manifest.json\n"
+
+
+def test_a_bundle_of_an_older_format_is_replaced(target: Path, manifest: Manifest) -> None:
+    target.mkdir(parents=True)
+    text = '{"format": 2, "files": {"model.pt": 1}}'
+    for name, content in {"manifest.json": text, "manifest.sha256": _digest_of(text), "model.pt": "old"}.items():
+        (target / name).write_text(content)
+    write(target, manifest, "new", force=True)
+    assert (target / "model.pt").read_text() == "new"
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "lib/notes.txt", "model.pt"])
+def test_a_file_of_the_users_own_in_a_bundle_is_never_removed(target: Path, manifest: Manifest, name: str) -> None:
+    write(target, manifest, "old")
+    (target / name).unlink(missing_ok=True)
+    (target / name).symlink_to("/etc/hostname") if name == "model.pt" else (target / name).write_text("mine")
+    with pytest.raises(BundleError, match=rf"bundle holds {name}, which is not of the bundle there; --force will not"):
+        write(target, manifest, "new", force=True)
+    assert (target / name).exists()
+    assert (target / "lib/mine.so").read_text() == "old"
+
+
+@pytest.mark.parametrize("damage", ["changed", "missing"])
+def test_a_damaged_bundle_is_replaced(target: Path, manifest: Manifest, damage: str) -> None:
+    write(target, manifest, "old")
+    if damage == "missing":
+        (target / "model.pt").unlink()
+    else:
+        (target / "model.pt").write_text("older")
+    write(target, manifest, "new", force=True)
+    assert (target / "model.pt").read_text() == "new"
+
+
+def test_what_is_no_bundle_is_not_replaced_where_it_comes_in_the_meantime(target: Path, manifest: Manifest) -> None:
+    with writing(target, force=True) as folder:
+        fill(folder, "new")
+        target.mkdir()
+        (target / "thesis.txt").write_text("years of work")
+        with pytest.raises(BundleError, match="exists and is not a bundle; --force will not replace it"):
+            folder.finish(manifest)
+    assert (target / "thesis.txt").read_text() == "years of work"
+    assert hidden(target.parent) == []
+
+
+def test_what_is_no_bundle_is_put_back_where_it_comes_at_the_last_moment(
+    target: Path, manifest: Manifest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(target, manifest, "old")
+    swap = rename.exchange
+    thesis = target.parent / "theses"
+    thesis.mkdir()
+    (thesis / "thesis.txt").write_text("years of work")
+
+    def meddled(one: Path, other: Path) -> None:
+        if thesis.exists():
+            target.rename(target.parent / "elsewhere")
+            thesis.rename(target)
+        swap(one, other)
+
+    monkeypatch.setattr(write_module, "exchange", meddled)
+    with pytest.raises(BundleError, match="exists and is not a bundle; --force will not replace it"):
+        write(target, manifest, "new", force=True)
+    assert (target / "thesis.txt").read_text() == "years of work"
+    assert hidden(target.parent) == []
+
+
+def test_a_full_disk_is_one_line_and_nothing_stays(target: Path) -> None:
+    error = RuntimeError("the writer failed")
+    error.__cause__ = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "model.pt")
+    words = r"^the bundle .* cannot be written: No space left on device \(model\.pt\)$"
+    with pytest.raises(BundleError, match=words), writing(target):
+        raise error
+    assert list(target.parent.iterdir()) == []
+
+
+def test_an_error_of_the_model_stays_what_it_is(target: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="weights"), writing(target):
+        raise FileNotFoundError(errno.ENOENT, "weights", "/elsewhere/weights.pt")
 
 
 def test_a_link_and_a_name_that_cannot_be_in_a_bundle_are_refused(target: Path, manifest: Manifest) -> None:

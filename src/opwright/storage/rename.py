@@ -1,0 +1,63 @@
+"""Renames as Linux offers them beyond the portable ones: never over anything, and two at once."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_HERE = -100  # AT_FDCWD
+_NO_REPLACE, _EXCHANGE = 1, 2
+# What file systems without them answer: NFS, and some of FUSE.
+_LACKS = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
+
+
+def rename_to_free(source: Path, target: Path) -> None:
+    """Rename `source` to `target`, where nothing is.
+
+    Raises:
+        FileExistsError: something is there.
+        OSError: it cannot be renamed.
+    """
+    try:
+        _rename(source, target, _NO_REPLACE)
+    except OSError as error:
+        if error.errno not in _LACKS:
+            raise
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from error
+        source.rename(target)
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Swap two files or folders in one step: at any moment, both names are there.
+
+    Where the file system cannot, `other` is moved to `one` with the suffix `.kept` in between.
+
+    Raises:
+        OSError: they cannot be renamed; nothing has changed then.
+    """
+    try:
+        _rename(one, other, _EXCHANGE)
+    except OSError as error:
+        if error.errno not in _LACKS:
+            raise
+        kept = one.with_name(f"{one.name}.kept")
+        other.rename(kept)
+        try:
+            one.rename(other)
+        except BaseException:
+            kept.rename(other)
+            raise
+        kept.rename(one)
+
+
+def _rename(source: Path, target: Path, flag: int) -> None:
+    rename = ctypes.CDLL(None, use_errno=True).renameat2
+    if rename(_HERE, os.fsencode(source), _HERE, os.fsencode(target), flag) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), str(target))

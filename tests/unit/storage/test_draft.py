@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opwright.storage.draft import drafting, put
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_appears_when_it_is_complete_and_nothing_else_stays(tmp_path: Path) -> None:
+    target = tmp_path / "out.json"
+    with drafting(target, "write") as draft:
+        assert draft.name == "out.json"
+        draft.write_text("half")
+        assert not target.exists()
+        draft.write_text("whole")
+        put(draft, target)
+    assert target.read_text() == "whole"
+    assert _names(target.parent) == ["out.json"]
+
+
+def test_what_was_there_stays_where_making_fails(tmp_path: Path) -> None:
+    target = tmp_path / "out.json"
+    target.write_text("old")
+    with pytest.raises(TypeError), drafting(target, "write") as draft:
+        put(draft.write_text("half"), target)  # type: ignore[arg-type]  # which raises
+    assert target.read_text() == "old"
+    assert _names(tmp_path) == ["out.json"]
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "ä" * 127, "a\udcffb"], ids=["long", "long-letters", "no-utf-8"])
+def test_any_name_of_a_file_has_a_draft(tmp_path: Path, name: str) -> None:
+    with drafting(tmp_path / name, "write") as draft:
+        draft.write_text("whole")
+        put(draft, tmp_path / name)
+    assert _names(tmp_path) == [name]
+
+
+def test_a_folder_of_the_users_own_is_never_taken_for_a_draft(tmp_path: Path) -> None:
+    own = [".out.write-of_mine", ".out.write-abcdefgh"]
+    for name in own:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "thesis.txt").write_text("years of work")
+    (tmp_path / ".out.write-12345678").symlink_to(tmp_path / own[0])
+    (tmp_path / ".out.write-87654321").write_text("a file")
+    before = _names(tmp_path)
+    with drafting(tmp_path / "out", "write"):
+        pass
+    assert _names(tmp_path) == before
+    assert all((tmp_path / name / "thesis.txt").exists() for name in own)
+
+
+_HOLDS = """
+import sys, time
+from pathlib import Path
+from opwright.storage.draft import drafting
+with drafting(Path(sys.argv[1]), "write") as draft:
+    draft.mkdir()
+    (draft / "half").write_text("half")
+    print("holds", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_process_left_goes_and_what_a_living_one_makes_stays(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    with subprocess.Popen([sys.executable, "-c", _HOLDS, target], stdout=subprocess.PIPE, text=True) as living:
+        assert living.stdout is not None
+        assert living.stdout.readline() == "holds\n"
+        with drafting(target, "write"):
+            pass
+        assert len(_names(tmp_path)) == 1
+        living.send_signal(signal.SIGKILL)
+    assert len(_names(tmp_path)) == 1
+    # Killed a moment earlier or later than that, it leaves an empty folder.
+    (tmp_path / ".out.write-abcdefgh").mkdir()
+    with drafting(target, "write"):
+        pass
+    assert _names(tmp_path) == []
+
+
+def test_many_that_begin_and_end_together_never_take_each_others_draft(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    failures: list[BaseException] = []
+
+    def write(number: int) -> None:
+        try:
+            for _ in range(100):
+                with drafting(target, "write") as draft:
+                    draft.write_text(f"{number}" * 1000)
+                    put(draft, target)
+                    assert len(set(target.read_text())) == 1
+        except BaseException as error:  # noqa: BLE001  a thread's failure has to reach the test
+            failures.append(error)
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert failures == []
+    assert _names(tmp_path) == ["out"]
+    assert len(target.read_text()) == 1000
+
+
+def test_a_place_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError), drafting(tmp_path / "file" / "out", "write"):
+        pass
+
+
+def test_a_bundle_whose_exchange_was_killed_half_way_is_put_back(tmp_path: Path) -> None:
+    left = tmp_path / ".out.ship-abcdefgh"
+    (left / "out.kept").mkdir(parents=True)
+    (left / "out.kept" / "model.pt").write_text("old")
+    (left / "out").mkdir()
+    with drafting(tmp_path / "out", "ship"):
+        assert (tmp_path / "out" / "model.pt").read_text() == "old"
+    assert _names(tmp_path) == ["out"]
+    assert not os.path.lexists(left)
