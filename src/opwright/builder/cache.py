@@ -231,10 +231,8 @@ class Cache:
         return FileLock(self.root / "locks" / f"{recipe}.lock")
 
     def _write(self, path: Path, text: str, work: Path) -> None:
-        handle, name = tempfile.mkstemp(dir=work)
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        _move(Path(name), path)
+        (work / path.name).write_text(text)  # with the permissions of other files, so that others can read it
+        _move(work / path.name, path)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from opwright.storage.deferred import deferring_errors
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -38,7 +40,8 @@ def write_golden(golden: Golden, path: Path) -> None:
     """Write the archive that docs/format.md describes; the same bytes for the same tensors."""
     # Each tensor has its own memory and no gradient: torch.save would write the whole storage of a view.
     tensors = tuple(tuple(plain(tensor) for tensor in part) for part in (golden.inputs, golden.outputs, golden.scales))
-    torch.save(tensors, path)
+    with deferring_errors(path) as file:
+        torch.save(tensors, file)
 
 
 def plain(tensor: Tensor) -> Tensor:

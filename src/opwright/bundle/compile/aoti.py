@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import shutil
@@ -221,12 +222,13 @@ def _compiled(program: ExportedProgram, work: Compilation, cpu: str) -> tuple[st
     with _cache_folder():
         try:
             compile_and_package = torch._inductor.aoti_compile_and_package
+            saved = io.BytesIO()
             with suppress_output():
-                compile_and_package(program, package_path=str(work.path), inductor_configs=settings)
+                compile_and_package(program, package_path=saved, inductor_configs=settings)
         except Exception as error:
             msg = f"AOTInductor cannot compile the model: {error_summary(error)}"
             raise BundleError(msg) from error
-        write_again(work.path)
+        write_again(saved, work.path)
         return features_needed(_flags(level), work.notes.append)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import torch
+
+from opwright.storage.deferred import deferring_errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,25 +20,27 @@ _FROM_WRITER = frozenset({"version", ".data/version", ".data/serialization_id"})
 _ABOUT_SOURCES = (".debug_pkl", ".cpp")
 
 
-def write_again(path: Path) -> None:
-    """Rewrite the archive at `path`: the same bytes for the same model, whatever this process did before."""
-    reader: Any = torch._C.PyTorchFileReader(str(path))
+def write_again(saved: IO[bytes], path: Path) -> None:
+    """Write the archive `saved` to `path`: the same bytes for the same model, whatever this process did before.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    saved.seek(0)
+    reader: Any = torch._C.PyTorchFileReader(saved)
     numbers: dict[bytes, int] = {}
 
     def counted(found: re.Match[bytes]) -> bytes:
         return b"___torch_mangle_%d" % numbers.setdefault(found[0], len(numbers))
 
-    records = []
-    for name in sorted(reader.get_all_records()):
-        if name not in _FROM_WRITER and not name.endswith(_ABOUT_SOURCES):
-            data = reader.get_record(name)
-            if name.startswith("code/") or name.endswith(".pkl"):
-                data = _MANGLED.sub(counted, data)
-            records.append((_MANGLED.sub(counted, name.encode()).decode(), data))
     version = reader.get_record("version") if reader.has_record("version") else reader.get_record(".data/version")
-    del reader
-    writer = torch._C.PyTorchFileWriter(str(path))
-    writer.set_min_version(int(version))
-    for name, data in records:
-        writer.write_record(name, data, len(data))
-    writer.write_end_of_file()
+    with deferring_errors(path) as file:
+        writer: Any = torch._C.PyTorchFileWriter(file)
+        writer.set_min_version(int(version))
+        for name in sorted(reader.get_all_records()):
+            if name not in _FROM_WRITER and not name.endswith(_ABOUT_SOURCES):
+                data = reader.get_record(name)
+                if name.startswith("code/") or name.endswith(".pkl"):
+                    data = _MANGLED.sub(counted, data)
+                writer.write_record(_MANGLED.sub(counted, name.encode()).decode(), data, len(data))
+        writer.write_end_of_file()

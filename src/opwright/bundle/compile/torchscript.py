@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -129,8 +130,9 @@ def _optimized(spare: ScriptModule, frozen: ScriptModule, work: Compilation) -> 
 
 
 def _save(script: ScriptModule, path: Path) -> None:
-    torch.jit.save(script, str(path))
-    write_again(path)
+    saved = io.BytesIO()
+    torch.jit.save(script, saved)
+    write_again(saved, path)
 
 
 def _reason(error: Exception) -> str:
