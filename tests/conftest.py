@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,6 +70,19 @@ def _chroot() -> bool:
         return False
 
 
+def _mount() -> bool:
+    """Whether a small file system can be mounted, as root can in most containers, but not in all."""
+    with tempfile.TemporaryDirectory() as folder:
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=False, capture_output=True
+        )
+        return mounted.returncode == 0 and subprocess.run(["umount", folder], check=False).returncode == 0
+
+
+def _another_user() -> bool:
+    return os.geteuid() != 0 or bool(shutil.which("setpriv"))
+
+
 def _memory() -> bool:
     found = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
     return found is not None and int(found[1]) > 14 * 2**20
@@ -80,7 +94,9 @@ REAL_THINGS: dict[str, tuple[str, Callable[[], bool]]] = {
     "clang": ("clang++ on PATH", lambda: bool(shutil.which("clang++"))),
     "cmake": ("cmake on PATH", lambda: bool(shutil.which("cmake"))),
     "cuda": ("a GPU that this torch can use", _a_gpu),
+    "another_user": ("setpriv, as root, or a user that is not root", _another_user),
     "memory": ("14 GiB of memory that are free", _memory),
+    "mount": ("the right to mount a file system", _mount),
     "nvcc": ("nvcc on PATH, under CUDA_HOME or in /usr/local/cuda", _nvcc),
     "opencv": ("opencv4 through pkg-config", _opencv),
     "shellcheck": ("shellcheck on PATH", lambda: bool(shutil.which("shellcheck"))),

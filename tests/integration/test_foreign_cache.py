@@ -1,0 +1,87 @@
+"""A cache that belongs to somebody else, and that this user may read at most."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.needs("another_user")
+
+_BUILD = """
+import sys
+from opwright.builder.compile import build_plan
+from opwright.builder.plan import plan_sources
+from opwright.errors import OpwrightError
+try:
+    artefact = build_plan(plan_sources("mine", sys.argv[1:]))
+    print(len(artefact.compiled), artefact.path.name)
+except OpwrightError as error:
+    print(type(error).__name__, error)
+"""
+_SOMEBODY = 65534
+# Root without its right to read and write everything.
+_AS_A_USER = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner,-chown"]
+_UNWRITABLE = (
+    "CacheError the cache at {}/3 cannot be written: Permission denied. Free some space, fix its permissions, or set "
+    "OPWRIGHT_CACHE to a folder that can be written\n"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a source, and with a cache that has its build, and is somebody else's."""
+    (tmp_path / "a.cpp").write_text("int a() { return 1; }\n")
+    assert _build(tmp_path) == "1 mine.so\n"
+    cache = tmp_path / "cache"
+    for path in [cache, *cache.rglob("*")]:
+        path.chmod(path.stat().st_mode & 0o555)
+        if os.geteuid() == 0:
+            os.chown(path, _SOMEBODY, _SOMEBODY)
+    yield tmp_path
+    for path in [cache, *cache.rglob("*")]:
+        path.chmod(0o755)  # so that it can be removed
+
+
+def _build(folder: Path, *, user: bool = False, name: str = "a.cpp") -> str:
+    command: list[str | Path] = [sys.executable, "-c", _BUILD, folder / name]
+    environment = {**os.environ, "OPWRIGHT_CACHE": str(folder / "cache")}
+    done = subprocess.run(
+        [*(_AS_A_USER if user and os.geteuid() == 0 else []), *command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_what_is_in_it_is_used(folder: Path) -> None:
+    assert _build(folder, user=True) == "0 mine.so\n"
+
+
+def test_what_is_not_in_it_cannot_be_built_and_the_error_says_what_to_do(folder: Path) -> None:
+    (folder / "b.cpp").write_text("int b() { return 1; }\n")
+    assert _build(folder, user=True, name="b.cpp") == _UNWRITABLE.format(folder / "cache")
+
+
+def test_a_cache_that_may_not_even_be_read_is_the_same_error(folder: Path) -> None:
+    (folder / "cache").chmod(0)
+    assert _build(folder, user=True) == _UNWRITABLE.format(folder / "cache")
+
+
+@pytest.mark.parametrize("lost", ["locks", "work"])
+def test_a_cache_of_which_a_part_is_missing_is_the_same_error(folder: Path, lost: str) -> None:
+    (folder / "b.cpp").write_text("int b() { return 1; }\n")
+    (folder / "cache/3").chmod(0o755)
+    shutil.rmtree(folder / "cache/3" / lost)
+    (folder / "cache/3").chmod(0o555)
+    assert _build(folder, user=True, name="b.cpp") == _UNWRITABLE.format(folder / "cache")
