@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -10,6 +10,7 @@ from opwright.bencher import verify
 from opwright.bencher.result import Row
 from opwright.loader.kernels import overload_of
 from opwright.spec.difference import first_line
+from opwright.toolchain.compiler import inductor_settings
 
 if TYPE_CHECKING:
     from opwright.bencher.result import Direction, RowName
@@ -28,9 +29,8 @@ def implementations_of(op: Op, *, compiled: bool) -> dict[RowName, Implementatio
     found: dict[RowName, Implementation] = {"reference": op.reference}
     if compiled:
         torch.compiler.reset()
-        found["compiled"] = torch.compile(
-            op.reference, fullgraph=True, dynamic=False, options={"cpp.threads": torch.get_num_threads()}
-        )
+        options: dict[str, Any] = {"cpp.threads": torch.get_num_threads(), **inductor_settings()}
+        found["compiled"] = torch.compile(op.reference, fullgraph=True, dynamic=False, options=options)
     found["native"] = overload_of(op)
     return found
 

@@ -103,6 +103,15 @@ def find_cxx() -> Compiler:
     raise ToolchainError(msg)
 
 
+def inductor_settings() -> dict[str, tuple[None, str]]:
+    """Inductor's settings for a `$CXX` of several words, which it takes for the name of one program."""
+    try:
+        cxx = find_cxx()
+    except ToolchainError:
+        return {}
+    return {"cpp.cxx": (None, cxx.host)} if cxx.prefix else {}
+
+
 def find_nvcc() -> Compiler:
     """The CUDA compiler: `$CUDACXX`, `$CUDA_HOME/bin/nvcc`, the PATH, or /usr/local/cuda.
 

@@ -22,6 +22,10 @@ def test_the_compiler_that_cxx_names_is_taken_with_its_prefix(tmp_path: Path, mo
     found = compiler.find_cxx()
     assert found.command == [str(wrapper), "g++"]
     assert found.host == "g++"
+    # Inductor takes all of CXX for the name of one program.
+    assert compiler.inductor_settings() == {"cpp.cxx": (None, "g++")}
+    monkeypatch.setenv("CXX", "g++")
+    assert compiler.inductor_settings() == {}
 
 
 def test_a_cxx_that_names_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

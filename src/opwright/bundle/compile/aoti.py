@@ -27,7 +27,7 @@ from opwright.bundle.source import shape
 from opwright.bundle.source.saved import load_package
 from opwright.bundle.suppress_output import suppress_output
 from opwright.errors import BundleError
-from opwright.toolchain.compiler import find_cxx
+from opwright.toolchain.compiler import find_cxx, inductor_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -207,7 +207,8 @@ def _why_not_exported(error: Exception, inputs: Inputs) -> str:
 
 def _compiled(program: ExportedProgram, work: Compilation, cpu: str) -> tuple[str, ...]:
     work.progress.step("compiling (AOTInductor)")
-    level = {} if cpu == "native" else {"cpp.march": cpu, "cpp.simdlen": LEVELS[cpu]}
+    level: dict[str, Any] = {} if cpu == "native" else {"cpp.march": cpu, "cpp.simdlen": LEVELS[cpu]}
+    level.update(inductor_settings())
     settings = {
         "freezing": True,
         # Lines and folders of this machine are useless on another one; and the names in these assertions, which only a
@@ -237,7 +238,7 @@ def _flags(level: dict[str, Any]) -> list[str]:
     from torch._inductor import config, cpp_builder, cpu_vec_isa
 
     with config.patch(level):
-        chosen = cpp_builder._get_cpu_arch_cflags(str(find_cxx().path))  # noqa: SLF001  it has no public name
+        chosen = cpp_builder._get_cpu_arch_cflags(find_cxx().host)  # noqa: SLF001  it has no public name
         return [*(f"-{flag}" for flag in chosen), *cpu_vec_isa.pick_vec_isa().build_arch_flags().split()]
 
 

@@ -8,7 +8,7 @@ import torch
 
 from opwright.checker.models import exported, graphs, repro
 from opwright.errors import ToolchainError
-from opwright.toolchain.compiler import find_cxx
+from opwright.toolchain.compiler import find_cxx, inductor_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,11 @@ def _chosen(subject: Subject) -> int | None:
 def _compile(program: Exported, path: Path) -> Path:
     part = path.with_suffix(".part.pt2")
     # Precompiled headers take longer than they save for one model; the code that calls the kernels need not be fast.
-    settings = {"aot_inductor.precompile_headers": False, "aot_inductor.compile_wrapper_opt_level": "O0"}
+    settings = {
+        "aot_inductor.precompile_headers": False,
+        "aot_inductor.compile_wrapper_opt_level": "O0",
+        **inductor_settings(),
+    }
     with torch.no_grad():
         torch._inductor.aoti_compile_and_package(program.program, package_path=str(part), inductor_configs=settings)
     return part.rename(path)

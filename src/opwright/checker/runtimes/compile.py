@@ -17,7 +17,7 @@ from opwright.checker.steps import Steps
 from opwright.checker.verdict import Failure
 from opwright.errors import ToolchainError
 from opwright.spec.difference import first_line
-from opwright.toolchain.compiler import find_cxx
+from opwright.toolchain.compiler import find_cxx, inductor_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -150,7 +150,8 @@ def _accepts(steps: Steps, case: Case) -> bool:
 def _compiled(subject: Subject, backend: Any, *, dynamic: bool | None = True) -> Any:
     # Earlier compilations would count against the number of graphs that one function may have.
     torch._dynamo.reset()
-    return torch.compile(source.between(subject), fullgraph=True, dynamic=dynamic, backend=backend)
+    options: Any = (inductor_settings() or None) if backend == "inductor" else None
+    return torch.compile(source.between(subject), fullgraph=True, dynamic=dynamic, backend=backend, options=options)
 
 
 def _run(steps: Steps, step: str, case: Case, function: Any) -> bool:
