@@ -5,6 +5,7 @@ Layout, below one folder:
     objects/<content>.o
     libraries/<content>/    <name>.so
     folders/<recipe>/       what another build system installed; <recipe>.json says what each file holds
+    inductor/               what Inductor keeps, in its own way
     inline/<content>/       sources that were given as strings
     work/<recipe>.<…>/      a build in progress; only the build itself reads it
     locks/<recipe>.lock     held by the process that builds; the system releases it when the process ends
@@ -168,6 +169,18 @@ class Cache:
                     (work / name).write_bytes(raw)
                     _move(work / name, path)
         return path
+
+    def foreign_folder(self, name: str) -> Path:
+        """A folder for what another program caches in its own way, such as Inductor.
+
+        Raises:
+            CacheError: it cannot be made.
+        """
+        folder = self.root / name
+        with self._writing():
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        return folder
 
     def size(self) -> int:
         """The size of the cache in bytes.

@@ -247,7 +247,7 @@ def _cache_folder() -> Iterator[None]:
     """A folder of opwright's own for what Inductor keeps: its name becomes part of the compiled code."""
     name = "TORCHINDUCTOR_CACHE_DIR"
     before = os.environ.get(name)
-    os.environ[name] = str(Cache().root / "inductor")
+    os.environ[name] = str(Cache().foreign_folder("inductor"))
     try:
         yield
     finally:
