@@ -56,7 +56,7 @@ class Recipes:
 
     def object_key(self, unit: Unit, content: str) -> str:
         """The name in the cache of the object of `unit`; `content` is the digest of its source."""
-        return digest([*self.identity, *unit.command, *_contents(unit.command), str(unit.source), content])
+        return digest([*self.identity, *unit.command, *self._contents(unit.command), str(unit.source), content])
 
     def library_key(self, objects: Iterable[Path], folder: Path) -> str:
         """The name in the cache of what is linked from `objects`, whose file names are hashes of their content.
@@ -66,7 +66,15 @@ class Recipes:
             folder: the folder that the linker runs in, to which relative names in flags belong.
         """
         command = [*self.linker, *self.link_flags]
-        return digest([*self.identity, *command, *_contents(command), str(folder), *(path.name for path in objects)])
+        return digest(
+            [*self.identity, *command, *self._contents(command), str(folder), *(path.name for path in objects)]
+        )
+
+    def _contents(self, words: Sequence[str]) -> list[str]:
+        """The digests of the files that flags name: a linker script, a file of further flags, a profile."""
+        named = {path for word in words for path in _PATH_IN_WORD.findall(word)}
+        named.difference_update(self.identity)  # the compilers
+        return [f"{path} {state_of(path).content}" for path in sorted(named) if os.path.isfile(path)]  # noqa: PTH113  Path.is_file() raises where a folder may not be entered
 
 
 def compose(plan: Plan) -> Recipes:
@@ -113,9 +121,3 @@ def compose(plan: Plan) -> Recipes:
     programs = [word for compiler in compilers for word in compiler.identity]
     identity = (*torch.identity, *versions, *programs, *variables)
     return Recipes(tuple(units), tuple(cxx.command), (*link, *plan.ldflags), identity)
-
-
-def _contents(words: Sequence[str]) -> list[str]:
-    """The digests of the files that flags name: a linker script, a file of further flags, a profile."""
-    named = {path for word in words for path in _PATH_IN_WORD.findall(word)}
-    return [f"{path} {state_of(path).content}" for path in sorted(named) if os.path.isfile(path)]  # noqa: PTH113  Path.is_file() raises where a folder may not be entered
