@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from opwright.bundle.source.records import write_records
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -35,8 +37,4 @@ def write_again(path: Path) -> None:
             records.append((_MANGLED.sub(counted, name.encode()).decode(), data))
     version = reader.get_record("version") if reader.has_record("version") else reader.get_record(".data/version")
     del reader
-    writer = torch._C.PyTorchFileWriter(str(path))
-    writer.set_min_version(int(version))
-    for name, data in records:
-        writer.write_record(name, data, len(data))
-    writer.write_end_of_file()
+    write_records(path, records, int(version))
