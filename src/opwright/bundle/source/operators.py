@@ -24,6 +24,9 @@ _ARITHMETIC = frozenset(
         *(f"_operator.{name}" for name in ("and_", "or_", "xor", "not_", "lshift", "rshift")),
         *(f"math.{name}" for name in ("trunc", "floor", "ceil", "sqrt", "pow", "log2")),
         *(f"torch.sym_{name}" for name in ("not", "int", "float", "ite", "max", "min", "sqrt", "sum", "fresh_size")),
+        *(f"torch._functorch.predispatch._{name}" for name in ("add_batch_dim", "remove_batch_dim")),
+        *(f"torch._functorch.predispatch._vmap_{name}_nesting" for name in ("increment", "decrement")),
+        "torch._functorch.predispatch.lazy_load_decompositions",
         *(f"torch._sym_{name}" for name in ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "log2", "exp")),
     )
 )

@@ -15,6 +15,7 @@ from opwright.bundle.source.plain_file import require_plain_file
 from opwright.bundle.source.script import rewrite_script
 from opwright.bundle.suppress_output import suppress_output
 from opwright.errors import BundleError
+from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,11 +73,11 @@ def load_saved(path: Path, kind: SavedKind, *, trust: bool) -> Any:
             _REWRITES[kind](path, plain)
         except ValueError as error:
             raise BundleError(_not_trusted(path, str(error))) from error
-        except zipfile.BadZipFile as error:
-            msg = f"{path} cannot be loaded: {error}"
-            raise BundleError(msg) from error
         except OSError as error:
             msg = f"the model {path} cannot be read: {error.strerror}"
+            raise BundleError(msg) from error
+        except (zipfile.BadZipFile, RuntimeError, MemoryError) as error:
+            msg = f"{path} cannot be loaded: {first_line(error)}"
             raise BundleError(msg) from error
         return _loaded(plain, kind, path)
 

@@ -12,7 +12,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from opwright.bundle.source.records import open_records, write_records
-from opwright.bundle.source.script_code import check_classes, check_code
+from opwright.bundle.source.script_code import check_class, check_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ _CODE = re.compile(r"code/__torch__[A-Za-z0-9_/]*\.py")
 # What the reader of pickles in C++ makes: tensors, and lists with types.
 _MADE = re.compile(
     r"torch\._utils _rebuild_\w+|torch\.jit\._pickle (build|restore)_\w+|torch \w+"
-    r"|collections OrderedDict|(builtins|__builtin__) complex|__torch__[\w.]*\.? [\w.]+"
+    r"|collections OrderedDict|(builtins|__builtin__) complex|__torch__(\.\w+)* \w+"
 )
 _VERSION = re.compile(rb"[0-9]{1,4}\n?")
 
@@ -75,10 +75,11 @@ def _check_pickle(data: bytes, name: str) -> None:
         raise zipfile.BadZipFile(msg) from error
     for opcode, argument in opcodes:
         if opcode in {"GLOBAL", "INST"}:
-            check_classes(str(argument).replace(" ", "."))
             if _MADE.fullmatch(str(argument)) is None:
                 msg = f"{name} inside it makes an object of {argument!r:.100}"
                 raise ValueError(msg)
+            if str(argument).startswith("__torch__"):
+                check_class(str(argument).replace(" ", "."))
         elif opcode in {"STACK_GLOBAL", "EXT1", "EXT2", "EXT4"}:
             msg = f"{name} inside it is not written as PyTorch writes pickles"
             raise ValueError(msg)

@@ -19,7 +19,6 @@ _TOKEN = re.compile(
 )
 # Only what cannot be printed is written as a number.
 _PRINTABLE = re.compile(r"\\(0[4-7]|1[0-7])[0-7]")
-_CLASS = re.compile(r"__torch__\.torch\.classes\.(\w+)\.(\w+)")
 # Classes that C++ defines and that hold packed weights. Those of the user's own libraries are the user's.
 _PYTORCHS = frozenset(
     (
@@ -47,32 +46,40 @@ def check_code(code: bytes, name: str) -> None:
     tokens = _tokens(text, name)
     refused = refused_names()
     for at, word in enumerate(tokens):
-        string = word[1:-1] if word[0] == '"' else None
-        if (word if string is None else string) in refused:
+        if word.strip('"') in refused:
             msg = f"it calls {word}, which can read or write files, or reach other processes"
             raise ValueError(msg)
-        # Elsewhere it is the name of an attribute.
-        if word == "ops" and tokens[at - 1 : at] != ["."]:
-            match tokens[at + 1 : at + 6]:
-                case [".", namespace, ".", operator, "("]:
-                    why = why_not(namespace, operator)
-                case _:
-                    why = "it uses operators in another way than to call them"
-            if why:
-                raise ValueError(why)
-    check_classes(text)
+        # Behind a dot it is the name of an attribute.
+        if word in {"ops", "__torch__"} and tokens[at - 1 : at] != ["."]:
+            _check_named(word, tokens[at + 1 : at + 9])
 
 
-def check_classes(text: str) -> None:
-    """Check that `text` names no class of C++ that does more than hold data.
+def check_class(name: str) -> None:
+    """Check that a class, such as `__torch__.torch.classes.quantized.LinearPackedParamsBase`, only holds data.
 
     Raises:
-        ValueError: it does.
+        ValueError: it does more.
     """
-    for namespace, name in _CLASS.findall(re.sub(r"\s+", "", text)):
-        if namespace in _PYTORCHS:
-            msg = f"it holds an object of the class {namespace}.{name}, which is more than data"
-            raise ValueError(msg)
+    _check_named("__torch__", [*re.split(r"(\.)", name.removeprefix("__torch__"))[1:], "("])
+
+
+def _check_named(root: str, rest: list[str]) -> None:
+    """Check what is named by `ops` or `__torch__` and the tokens behind it: all of a name, and no alias for a part."""
+    why = ""
+    match root, rest:
+        case "ops", [".", namespace, ".", operator, "(", *_]:
+            why = why_not(namespace, operator)
+        case "__torch__", [".", "torch", ".", "classes", ".", namespace, ".", name, *_]:
+            if namespace in _PYTORCHS:
+                why = f"it holds an object of the class {namespace}.{name}, which is more than data"
+        case "__torch__", [".", "torch", ".", name, *_] if name != "classes":
+            pass
+        case "__torch__", [".", name, *_] if name != "torch":
+            pass
+        case _:
+            why = f"it uses {root} in another way than PyTorch does"
+    if why:
+        raise ValueError(why)
 
 
 def _tokens(text: str, name: str) -> list[str]:
