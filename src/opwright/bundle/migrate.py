@@ -18,25 +18,26 @@ if TYPE_CHECKING:
 SAME_MODEL = "The source does not compute what the saved model does: name the source that it was saved from"
 
 
-def migrated(source: Source, path: Path, *, weights_too: bool) -> torch.jit.ScriptModule:
+def migrated(source: Source, path: Path, *, weights_too: bool, trust: bool = False) -> torch.jit.ScriptModule:
     """Load the TorchScript model at `path`, and give its weights to the module of `source`.
 
     Args:
         source: the module.
         path: the saved model.
         weights_too: whether to give its weights to the module.
+        trust: whether code in the saved model may do more than compute.
 
     Raises:
         BundleError: it is not a TorchScript model, or it has other weights than the source.
     """
-    if not path.is_file():
+    if not path.exists():
         msg = f"the model {path} does not exist: expected a TorchScript model, as torch.jit.save writes one"
         raise BundleError(msg)
     if (kind := saved.kind_of(path)) != "torchscript":
         what = {"exported": "an exported program", "aoti": "an AOTInductor package"}[kind]
         msg = f"{path} is {what}, not TorchScript: `opwright ship` ships it without migrating"
         raise BundleError(msg)
-    old = saved.load_torchscript(path)
+    old: torch.jit.ScriptModule = saved.load_saved(path, kind, trust=trust)
     if weights_too:
         held = dict(old.state_dict())
         if not held and source.model.state_dict():

@@ -81,6 +81,7 @@ def ship(
     samples: str | Path | Iterable[Any] | None = None,
     tolerance: float | None = None,
     self_contained: bool = False,
+    trust: bool = False,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Shipped:
@@ -105,6 +106,8 @@ def ship(
         samples: sample inputs, or a file with them: `.pt`, `.npz`, `.npy`.
         tolerance: how far an element may lie from eager PyTorch's, relative to its scale (docs/format.md).
         self_contained: add the host program and PyTorch's libraries.
+        trust: load saved models (`model`, `like`) that may run any code on this machine as you. Only for files that
+            you, or people whom you trust, have made.
         force: replace an existing bundle.
         progress: where steps are shown; a line on a terminal by default.
 
@@ -118,11 +121,11 @@ def ship(
         libraries = open_libraries(ops)
         shown.step("model")
         # The caller's own module is not changed.
-        source = find_source(copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model)
+        source = find_source(copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model, trust=trust)
         _check_takes_weights(source, weights or like)
         if weights is not None:
             load_weights(source.model, Path(weights))
-        old = migrated(source, Path(like), weights_too=weights is None) if like is not None else None
+        old = None if like is None else migrated(source, Path(like), weights_too=weights is None, trust=trust)
         given = read_samples(Path(samples)) if isinstance(samples, (str, Path)) else samples
         inputs = find_inputs(source, given, shapes or {})
         truth = "eager PyTorch" if like is None else Path(like).name

@@ -30,6 +30,7 @@ class BundleOptions(TypedDict):
     samples: Path | None
     tolerance: float | None
     self_contained: bool
+    trust: bool
     force: bool
 
 
@@ -86,6 +87,12 @@ def bundle_options(*, default_format: str) -> Callable[[F], F]:
             help="Allowed deviation of each element from the model's, relative to its scale, such as 1e-4.",
         ),
         click.option("--self-contained", is_flag=True, help="Include the host program and PyTorch's libraries."),
+        click.option(
+            "--trust",
+            is_flag=True,
+            help="Load saved models that may run any code on this machine as you. Only for files that you, or people "
+            "whom you trust, have made.",
+        ),
         click.option("--force", is_flag=True, help="Replace an existing bundle."),
         click.option("--verbose", "-v", is_flag=True, help="Print each step."),
         json_option,

@@ -68,5 +68,7 @@ def main() -> None:
     try:
         app(prog_name="opwright")
     except OpwrightError as error:
-        click.echo(f"{click.style('error:', fg='red', bold=True)} {error}", err=True)
+        # Names and texts of files could hold what moves a terminal's cursor.
+        text = "".join(one if one.isprintable() or one == "\n" else repr(one)[1:-1] for one in str(error))
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {text}", err=True)
         sys.exit(error.exit_code)

@@ -221,10 +221,15 @@ def test_a_saved_torchscript_model_is_shipped_with_inputs_of_the_given_shapes(tm
 @pytest.mark.usefixtures("timed")
 def test_a_compiled_package_is_taken_as_it_is(packaged: Bundle, tmp_path: Path) -> None:
     inputs = [call for call, _, _ in goldens(packaged.path)]
-    shipped = opwright.ship(packaged.path / "model.pt2", [TIMED], output=tmp_path / "b", format="aoti", samples=inputs)
+    package = packaged.path / "model.pt2"
+    shipped = opwright.ship(package, [TIMED], output=tmp_path / "b", format="aoti", samples=inputs, trust=True)
     assert (tmp_path / "b/model.pt2").read_bytes() == (packaged.path / "model.pt2").read_bytes()
     assert all(operator.called for operator in shipped.manifest.libraries[0].operators)
     assert any("which features it needs of a processor is not known" in note for note in shipped.notes)
+    with pytest.raises(
+        opwright.BundleError, match=r"model\.pt2 is refused: an AOTInductor package is machine code\. Load"
+    ):
+        opwright.ship(package, [TIMED], output=tmp_path / "c", format="aoti", samples=inputs)
 
 
 @pytest.mark.parametrize(

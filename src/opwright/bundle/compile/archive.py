@@ -7,9 +7,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import torch
 
-from opwright.storage.deferred import deferring_errors
+from opwright.bundle.source.records import write_records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 # A counter of the classes of one name that this process has seen.
@@ -34,13 +35,13 @@ def write_again(saved: IO[bytes], path: Path) -> None:
         return b"___torch_mangle_%d" % numbers.setdefault(found[0], len(numbers))
 
     version = reader.get_record("version") if reader.has_record("version") else reader.get_record(".data/version")
-    with deferring_errors(path) as file:
-        writer: Any = torch._C.PyTorchFileWriter(file)
-        writer.set_min_version(int(version))
+
+    def kept() -> Iterator[tuple[str, bytes]]:
         for name in sorted(reader.get_all_records()):
             if name not in _FROM_WRITER and not name.endswith(_ABOUT_SOURCES):
                 data = reader.get_record(name)
                 if name.startswith("code/") or name.endswith(".pkl"):
                     data = _MANGLED.sub(counted, data)
-                writer.write_record(_MANGLED.sub(counted, name.encode()).decode(), data, len(data))
-        writer.write_end_of_file()
+                yield _MANGLED.sub(counted, name.encode()).decode(), data
+
+    write_records(path, kept(), int(version))

@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import math
+import operator
 import re
 from typing import TYPE_CHECKING, Any
 
 from opwright.bundle.format.manifest import Dimension
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from torch.export import ExportedProgram
 
     from opwright.bundle.source.samples import Inputs
     from opwright.bundle.source.shape import Size
 
+    _Condition = Callable[[dict[str, int]], Any]
+
 _SIZE = re.compile(r"L\['inputs'\]\[(\d+)\]\.size\(\)\[(\d+)\]")
 # Two sizes that must be equal are listed in the manifest, and the host checks them.
 _EQUAL = re.compile(rf"{_SIZE.pattern} == {_SIZE.pattern}")
-# The names in its conditions.
-_KNOWN = {"__builtins__": {}, "math": math, "max": max, "min": min, "abs": abs, "int": int, "float": float}
+# What its conditions consist of.
+_UNARY: dict[type[ast.unaryop], Callable[..., Any]] = {
+    ast.Not: operator.not_,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+_COMPARED: dict[type[ast.cmpop], Callable[..., Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "max": max,
+    "min": min,
+    "abs": abs,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    **{f"math.{made.__name__}": made for made in (math.floor, math.ceil, math.trunc, math.sqrt, math.log2, math.fabs)},
+}
+_LARGEST_POWER = 64
 # The export never assumes anything of the sizes 0 and 1: samples are run at these.
 _LEAST = 2
 # The most combinations of sizes that are tried of one condition.
@@ -34,27 +60,75 @@ def broken_guard(program: ExportedProgram, inputs: Inputs) -> str:
         if not _EQUAL.fullmatch(code):
             places = sorted({(int(number), int(at)) for number, at in _SIZE.findall(code)})
             dims = [inputs.shapes[number].dims[at] for number, at in places]
-            compiled = _compiled(_SIZE.sub(lambda found: f"size_{found[1]}_{found[2]}", code))
+            condition = _condition(_SIZE.sub(lambda found: f"size_{found[1]}_{found[2]}", code))
             names = [f"size_{number}_{at}" for number, at in places]
             for sizes in _combinations(dims):
-                if compiled is not None and not _holds(compiled, dict(zip(names, sizes, strict=True))):
+                if condition is not None and not _holds(condition, dict(zip(names, sizes, strict=True))):
                     words = _SIZE.sub(lambda found: f"{inputs.names[int(found[1])]}.shape[{found[2]}]", code)
                     return f"{words}, and that is false for {' and '.join(map(str, sizes))}"
     return ""
 
 
-def _compiled(code: str) -> Any:
+def _condition(code: str) -> _Condition | None:
+    """A function of the sizes by their names; None if there is something in the code that is not known here."""
     try:
-        return compile(code, "<guard>", "eval")
-    except SyntaxError:
+        return _function(ast.parse(code, mode="eval").body)
+    except (SyntaxError, RecursionError, LookupError):
         return None
 
 
-def _holds(compiled: Any, sizes: dict[str, int]) -> bool:
+def _holds(condition: _Condition, sizes: dict[str, int]) -> bool:
     try:
-        return bool(eval(compiled, _KNOWN, sizes))  # noqa: S307  torch wrote it of this very model
-    except (NameError, AttributeError, ArithmeticError, TypeError):
+        return bool(condition(sizes))
+    except (LookupError, ArithmeticError, TypeError, ValueError):
         return True  # it has a name that is not known here
+
+
+def _function(node: ast.expr) -> _Condition:
+    """What computes a condition without executing it: a text of Python could do anything."""
+    match node:
+        case ast.Constant(value=bool() | int() | float() as value):
+            found: _Condition = lambda _: value  # noqa: E731  one of several
+        case ast.Name(id=name):
+            found = operator.itemgetter(name)
+        case ast.UnaryOp(op=op, operand=operand):
+            found = _applied(_UNARY[type(op)], operand)
+        case ast.BinOp(left=left, op=op, right=right):
+            found = _applied(_BINARY[type(op)], left, right)
+        case ast.BoolOp(op=op, values=values):
+            found = _applied(lambda *terms: (all if isinstance(op, ast.And) else any)(terms), *values)
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            found = _applied(_COMPARED[type(op)], left, right)
+        case ast.Compare(left=left, ops=[op, *ops], comparators=[right, *rest]):
+            first = ast.Compare(left, [op], [right])
+            found = _function(ast.BoolOp(ast.And(), [first, ast.Compare(right, ops, rest)]))
+        case ast.Call(func=function, args=arguments, keywords=[]):
+            found = _applied(_FUNCTIONS[ast.unparse(function)], *arguments)
+        case _:
+            raise LookupError
+    return found
+
+
+def _applied(function: Callable[..., Any], *nodes: ast.expr) -> _Condition:
+    arguments = [_function(node) for node in nodes]
+    return lambda sizes: function(*(argument(sizes) for argument in arguments))
+
+
+def _power(base: float, exponent: float) -> Any:
+    if abs(exponent) > _LARGEST_POWER:
+        raise OverflowError
+    return base**exponent
+
+
+_BINARY: dict[type[ast.operator], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: _power,
+}
 
 
 def _combinations(dims: Sequence[Size]) -> itertools.product[tuple[int, ...]]:

@@ -56,12 +56,13 @@ class Source:
     images: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def find_source(model: str | Path | nn.Module) -> Source:
+def find_source(model: str | Path | nn.Module, *, trust: bool = False) -> Source:
     """The model that `model` names.
 
     Args:
         model: `file.py:callable`, `package.module:callable`, the path of a saved model, or a module. The callable
             takes nothing and returns a module.
+        trust: whether code in a saved model may run.
 
     Raises:
         BundleError: there is none, it does not run, or reading it could run any code.
@@ -71,8 +72,8 @@ def find_source(model: str | Path | nn.Module) -> Source:
             return Source(type(model).__name__, model.eval(), "torchscript", _parameters(model))
         return Source(type(model).__name__, model.eval(), "module", _parameters(model))
     text = str(model)
-    if Path(text).suffix in saved.SUFFIXES or Path(text).is_file():
-        return _saved(Path(text))
+    if Path(text).suffix in saved.SUFFIXES or _exists(Path(text)):
+        return _saved(Path(text), trust=trust)
     where, colon, attribute = text.rpartition(":")
     if not colon or not where or not attribute:
         msg = f"{text!r} does not name a model: {_FORMS}"
@@ -81,22 +82,29 @@ def find_source(model: str | Path | nn.Module) -> Source:
     return _called(text, module, attribute)
 
 
-def _saved(path: Path) -> Source:
-    if not path.is_file():
+def _exists(path: Path) -> bool:
+    """Whether there is something at `path` that is no folder: that is for a file to be named."""
+    try:
+        return path.exists() and not path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _saved(path: Path, *, trust: bool) -> Source:
+    if not path.exists():
         msg = f"the model {path} does not exist: {_FORMS}"
         raise BundleError(msg)
     if path.suffix == ".py":
         msg = f"{path} holds code: name the callable in it that makes the model, as in {path}:model"
         raise BundleError(msg)
     kind = saved.kind_of(path)
+    loaded = saved.load_saved(path, kind, trust=trust)
     if kind == "torchscript":
-        loaded = saved.load_torchscript(path)
         return Source(str(path), loaded, kind, _parameters(loaded), path)
     if kind == "exported":
-        program = saved.load_exported(path)
-        names = tuple(str(name) for name in program.graph_signature.user_inputs)
-        return Source(str(path), program.module(), kind, names, path, program)
-    return Source(str(path), saved.load_package(path), kind, (), path)
+        names = tuple(str(name) for name in loaded.graph_signature.user_inputs)
+        return Source(str(path), _ran(str(path), loaded.module), kind, names, path, loaded)
+    return Source(str(path), loaded, kind, (), path)
 
 
 def _called(text: str, module: ModuleType, attribute: str) -> Source:

@@ -14,8 +14,10 @@ from opwright.bundle.format.manifest import ImageRecipe
 from opwright.bundle.format.names import check_name
 from opwright.bundle.format.read import read_as
 from opwright.bundle.source import shape
+from opwright.bundle.source.plain_file import require_plain_file
+from opwright.bundle.source.plain_pickle import why_not_plain
 from opwright.errors import BundleError, OpwrightError
-from opwright.spec.difference import described, first_line
+from opwright.spec.difference import described
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
     from opwright.bundle.source.find import Source
     from opwright.bundle.source.shape import Shape
+
+_EXPECTED = "Expected .npy, .npz, or what torch.save wrote"
 
 
 @dataclass(frozen=True)
@@ -82,20 +86,22 @@ def read_samples(path: Path) -> list[Any]:
     Raises:
         BundleError: it does not hold samples.
     """
+    require_plain_file(path, "the samples", _EXPECTED)
     try:
         if path.suffix in {".npy", ".npz"}:
             import numpy as np
 
-            held: Any = np.load(path, allow_pickle=False)
-            if path.suffix == ".npz":
-                return [{name: torch.from_numpy(held[name]) for name in held.files}]
-            return [torch.from_numpy(held)]
-        held = torch.load(path, weights_only=True, map_location="cpu")
+            loaded = np.load(path, allow_pickle=False)
+            if not isinstance(loaded, np.lib.npyio.NpzFile):
+                return [torch.from_numpy(loaded)]
+            with loaded:
+                return [{name: torch.from_numpy(loaded[name]) for name in loaded.files}]
+        held: Any = torch.load(path, weights_only=True, map_location="cpu")
     except ImportError as error:
         msg = f"the samples {path} need numpy, which is not installed: install it, or save them with torch.save"
         raise BundleError(msg) from error
     except Exception as error:
-        msg = f"the samples {path} cannot be read: {first_line(error)}. Expected .npy, .npz, or what torch.save wrote"
+        msg = f"the samples {path} cannot be read: {why_not_plain(error)}. {_EXPECTED}"
         raise BundleError(msg) from error
     return held if isinstance(held, list) else [held]
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import tempfile
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from opwright.bundle.error_summary import error_summary
+from opwright.bundle.source.exported import rewrite_program
+from opwright.bundle.source.plain_file import require_plain_file
+from opwright.bundle.source.script import rewrite_script
 from opwright.bundle.suppress_output import suppress_output
 from opwright.errors import BundleError
+from opwright.spec.difference import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 SavedKind = Literal["torchscript", "exported", "aoti"]
+
+# What writes a file again without what could run.
+_REWRITES: dict[SavedKind, Callable[[Path, Path], None]] = {"torchscript": rewrite_script, "exported": rewrite_program}
 
 SUFFIXES = frozenset({".pt", ".pth", ".pt2", ".ts", ".torchscript"})
 
@@ -26,62 +34,91 @@ def kind_of(path: Path) -> SavedKind:
     Raises:
         BundleError: it is not a model, or reading it could run any code.
     """
+    require_plain_file(path, "the model")
     try:
         with zipfile.ZipFile(path) as archive:
             members = [name.partition("/")[2] for name in archive.namelist()]
-            if "constants.pkl" in members or any(name.startswith("code/") for name in members):
-                return "torchscript"
-            if any(name.startswith("data/aotinductor/") for name in members):
-                return "aoti"
-            if any(name.startswith("models/") for name in members):
-                return "exported"
     except OSError as error:
         msg = f"the model {path} cannot be read: {error.strerror}"
         raise BundleError(msg) from error
-    except zipfile.BadZipFile:
-        pass  # pickled by a PyTorch before 1.6, or not a model at all: _refusal says which
+    except (zipfile.BadZipFile, NotImplementedError, ValueError):
+        members = []  # pickled by a PyTorch before 1.6, or not a model at all: _refusal says which
+    if "constants.pkl" in members or any(name.startswith("code/") for name in members):
+        return "torchscript"
+    if any(name.startswith("data/aotinductor/") for name in members):
+        return "aoti"
+    if any(name.startswith("models/") for name in members):
+        return "exported"
     raise BundleError(_refusal(path))
 
 
+def load_saved(path: Path, kind: SavedKind, *, trust: bool) -> Any:
+    """The model at `path`: a `ScriptModule`, an `ExportedProgram` or an AOTInductor package.
+
+    Args:
+        path: the file.
+        kind: what `kind_of` gave for it.
+        trust: whether code in the file may run. If not, a file that could run any code is refused.
+
+    Raises:
+        BundleError: it cannot be loaded, or is refused.
+    """
+    if trust:
+        return _loaded(path, kind, path)
+    if kind == "aoti":
+        raise BundleError(_not_trusted(path, "an AOTInductor package is machine code"))
+    with tempfile.TemporaryDirectory(prefix="opwright-") as folder:
+        plain = Path(folder) / f"model{path.suffix}"
+        try:
+            _REWRITES[kind](path, plain)
+        except ValueError as error:
+            raise BundleError(_not_trusted(path, str(error))) from error
+        except OSError as error:
+            msg = f"the model {path} cannot be read: {error.strerror}"
+            raise BundleError(msg) from error
+        except (zipfile.BadZipFile, RuntimeError, MemoryError) as error:
+            msg = f"{path} cannot be loaded: {first_line(error)}"
+            raise BundleError(msg) from error
+        return _loaded(plain, kind, path)
+
+
 def load_torchscript(path: Path) -> torch.jit.ScriptModule:
-    """The TorchScript model at `path`.
+    """The TorchScript model at `path`, which opwright has written itself.
 
     Raises:
         BundleError: it cannot be loaded.
     """
-    load: Any = torch.jit.load
-    loaded: Any = _loaded(path, lambda: load(str(path), map_location="cpu"))
-    model: torch.jit.ScriptModule = loaded.eval()
+    model: torch.jit.ScriptModule = _loaded(path, "torchscript", path)
     return model
 
 
-def load_exported(path: Path) -> torch.export.ExportedProgram:
-    """The exported program at `path`.
-
-    Raises:
-        BundleError: it cannot be loaded.
-    """
-    program: torch.export.ExportedProgram = _loaded(path, lambda: torch.export.load(path))
-    return program
-
-
 def load_package(path: Path) -> Any:
-    """The AOTInductor package at `path`.
+    """The AOTInductor package at `path`, which opwright has written itself: it is machine code.
 
     Raises:
         BundleError: it cannot be loaded.
     """
-    load = torch._inductor.aoti_load_package
-    return _loaded(path, lambda: load(str(path)))
+    return _loaded(path, "aoti", path)
 
 
-def _loaded(path: Path, load: Callable[[], Any]) -> Any:
+def _loaded(file: Path, kind: SavedKind, path: Path) -> Any:
+    """The model in `file`, which the user knows as `path`."""
+    load_script: Any = torch.jit.load
     try:
         with suppress_output():
-            return load()
+            if kind == "torchscript":
+                return load_script(str(file), map_location="cpu").eval()
+            return torch.export.load(file) if kind == "exported" else torch._inductor.aoti_load_package(str(file))
     except Exception as error:
         msg = f"{path} cannot be loaded: {error_summary(error)}"
         raise BundleError(msg) from error
+
+
+def _not_trusted(path: Path, why: str) -> str:
+    return (
+        f"{path} is refused: {why}. Loading it could run any code on this machine as you: give --trust if you, or "
+        "people whom you trust, have made it"
+    )
 
 
 def _refusal(path: Path) -> str:

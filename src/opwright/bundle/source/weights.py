@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from opwright.bundle.source.plain_file import require_plain_file
+from opwright.bundle.source.plain_pickle import why_not_plain
 from opwright.errors import BundleError
-from opwright.spec.difference import described, first_line
+from opwright.spec.difference import described
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +24,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
     Raises:
         BundleError: the file does not hold exactly the weights that the model has.
     """
+    require_plain_file(path, "the weights")
     try:
         held: Any = torch.load(path, weights_only=True, map_location="cpu")
     except OSError as error:
@@ -29,8 +32,8 @@ def load_weights(model: nn.Module, path: Path) -> None:
         raise BundleError(msg) from error
     except Exception as error:
         msg = (
-            f"the weights {path} are refused: {first_line(error)}. Only tensors and plain containers are read, since "
-            "anything else in such a file could run any code: save model.state_dict() with torch.save"
+            f"the weights {path} are refused: {why_not_plain(error)}. Only tensors and plain containers are read, "
+            "since anything else in such a file could run any code: save model.state_dict() with torch.save"
         )
         raise BundleError(msg) from error
     if isinstance(held, dict) and isinstance(held.get("state_dict"), dict):
@@ -58,14 +61,18 @@ def give_weights(model: nn.Module, held: dict[str, Any], path: Path) -> None:
 
 
 def _differences(wanted: dict[str, Any], held: dict[str, Any]) -> list[str]:
-    missing = [f"{name} is missing" for name in wanted if name not in held]
-    unexpected = [f"{name} is unknown to the model" for name in held if name not in wanted]
+    missing = [f"{_shown(name)} is missing" for name in wanted if name not in held]
+    unexpected = [f"{_shown(name)} is unknown to the model" for name in held if name not in wanted]
     others = [
-        f"{name} is {described(held[name])}, and the model has {described(value)}"
+        f"{_shown(name)} is {described(held[name])}, and the model has {described(value)}"
         for name, value in wanted.items()
         if name in held and not _same_shape(held[name], value)
     ]
     return missing + unexpected + others
+
+
+def _shown(name: str) -> str:
+    return name if name.isprintable() else repr(name)
 
 
 def _same_shape(held: object, wanted: object) -> bool:

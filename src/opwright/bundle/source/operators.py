@@ -1,0 +1,90 @@
+"""Which functions a saved model may call: operators, and arithmetic; none of them reaches files or other processes."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+_OPERATOR = re.compile(r"torch\.ops\.(_?[A-Za-z]\w*)\.(_?[A-Za-z]\w*|__[a-z]+__)\.([A-Za-z]\w*)", re.ASCII)
+_HIGHER_ORDER = frozenset(
+    f"torch.ops.higher_order.{name}"
+    for name in (
+        *("cond", "while_loop", "map_impl", "scan", "associative_scan", "out_dtype"),
+        *("wrap_with_set_grad_enabled", "wrap_with_autocast", "auto_functionalized", "auto_functionalized_v2"),
+    )
+)
+_ARITHMETIC = frozenset(
+    (
+        *(f"_operator.{name}" for name in ("eq", "ne", "le", "ge", "lt", "gt", "neg", "pos", "abs", "getitem")),
+        *(f"_operator.{name}" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")),
+        *(f"_operator.{name}" for name in ("and_", "or_", "xor", "not_", "lshift", "rshift")),
+        *(f"math.{name}" for name in ("trunc", "floor", "ceil", "sqrt", "pow", "log2")),
+        *(f"torch.sym_{name}" for name in ("not", "int", "float", "ite", "max", "min", "sqrt", "sum", "fresh_size")),
+        *(f"torch._functorch.predispatch._{name}" for name in ("add_batch_dim", "remove_batch_dim")),
+        *(f"torch._functorch.predispatch._vmap_{name}_nesting" for name in ("increment", "decrement")),
+        "torch._functorch.predispatch.lazy_load_decompositions",
+        *(f"torch._sym_{name}" for name in ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "log2", "exp")),
+    )
+)
+
+# Namespaces and operators of PyTorch's own that are for other processes, for profilers and debuggers, or for code that
+# Inductor writes itself, where no argument is checked.
+_OF_PYTORCH = frozenset(
+    (
+        *("c10d", "_c10d_functional", "_c10d_functional_autograd", "symm_mem", "_dtensor", "rpc", "dist", "streams"),
+        *("profiler", "debugprims", "debug_mode_ops", "inductor", "static_runtime", "_test", "onnx", "higher_order"),
+    )
+)
+_NAMES = frozenset({"rpc_async", "rpc_sync", "rpc_remote", "PythonOp", "IgnoredPythonOp", "data_ptr", "load_library"})
+_REACHES = re.compile(r"file|path|ur[li]\b|folder|directory|host|address|command")
+
+
+def check_function(target: str) -> None:
+    """Check the name of a function that an exported program calls, such as `torch.ops.aten.add.Tensor`.
+
+    Raises:
+        ValueError: it is no operator, or one that reaches files.
+    """
+    if target in _ARITHMETIC or target in _HIGHER_ORDER:
+        return
+    found = _OPERATOR.fullmatch(target)
+    if found is None:
+        msg = f"it calls {target!r:.100}, which is no operator"
+        raise ValueError(msg)
+    namespace, name, overload = found.groups()
+    if why := why_not(namespace, name):
+        raise ValueError(why)
+    # A name that is not registered stays unresolved: torch.export.load says so, and how to name its library.
+    resolved = getattr(getattr(getattr(torch.ops, namespace), name, None), overload, None)
+    if not (resolved is None or isinstance(resolved, OpOverload)):
+        msg = f"it calls {target!r:.100}, which is no operator"
+        raise ValueError(msg)
+
+
+def why_not(namespace: str, name: str) -> str:
+    """Why a saved model may not call the operator; empty if it may."""
+    if namespace in _OF_PYTORCH:
+        return f"it calls {namespace}::{name}, which is not for models"
+    if f"{namespace}::{name}" in refused_names() or name in _NAMES:
+        return f"it calls {namespace}::{name}, which can read or write files, or reach other processes"
+    return ""
+
+
+def refused_names() -> frozenset[str]:
+    """The operators that take the name of a file or the like: their names, with and without namespaces."""
+    return _found(len(torch._C._dispatch_get_all_op_names()))  # noqa: SLF001  it has no public name
+
+
+@functools.lru_cache(maxsize=1)
+def _found(count: int) -> frozenset[str]:  # noqa: ARG001  of operators: each library that is opened brings more
+    schemas: list[Any] = torch._C._jit_get_all_schemas()  # noqa: SLF001  it has no public name
+    names = [
+        schema.name
+        for schema in schemas
+        if any("str" in str(argument.type) and _REACHES.search(argument.name) for argument in schema.arguments)
+    ]
+    return frozenset(names) | {name.partition("::")[2] for name in names} | _NAMES

@@ -1,0 +1,163 @@
+"""Nothing that a data file carries is run, whichever option names the file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from opwright.cli import main
+from tests.integration.bundle import hostile_files
+from tests.integration.bundle.hostile_files import KINDS, Kind
+
+SOURCE = """
+import torch
+from torch import nn
+
+def net():
+    return nn.Linear(3, 2)
+
+def samples():
+    yield (torch.ones(4, 3),)
+"""
+Command = Callable[[Path], list[str]]
+# Every option of every verb that reads a file of data. The rest of what is read is code: op.py, sources, libraries,
+# file.py:callable; and bundles, which are code for the host.
+OPTIONS: dict[str, Command] = {
+    "ship": lambda file: ["ship", str(file), *shapes(file)],
+    "ship --format aoti": lambda file: [
+        "ship",
+        str(file),
+        "--format",
+        "aoti",
+        "--shape",
+        "x=4,3",
+        "--shape",
+        "scale=2",
+    ],
+    "ship --weights": lambda file: ["ship", "model.py:net", "--weights", str(file)],
+    "ship --samples": lambda file: ["ship", "model.py:net", "--samples", str(file)],
+    "migrate": lambda file: ["migrate", str(file), "--source", "model.py:net"],
+    "migrate --weights": lambda file: ["migrate", "net.pt", "--source", "model.py:net", "--weights", str(file)],
+    "migrate --samples": lambda file: ["migrate", "net.pt", "--source", "model.py:net", "--samples", str(file)],
+}
+
+
+def shapes(file: Path) -> list[str]:
+    """Shapes of the inputs, without which a model would not be run."""
+    return ["--shape", "x=4,3", "--shape", "scale=2"] if file.suffix == ".pt2" else ["--shape", "x=2"]
+
+
+@pytest.fixture(scope="session")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """An exported program and a TorchScript model."""
+    folder = tmp_path_factory.mktemp("plain")
+    return hostile_files.exported(folder / "plain.pt2"), hostile_files.scripted(folder / "plain.pt")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model and its source, from which the command is called."""
+    (tmp_path / "model.py").write_text(SOURCE)
+    script: Any = torch.jit.script
+    script(nn.Linear(3, 2)).save(str(tmp_path / "net.pt"))
+    (tmp_path / f"{hostile_files.MODULE}.py").write_text(
+        f"import enum, pathlib\npathlib.Path({str(tmp_path / 'canary')!r}).touch()\n"
+        "Kind = enum.Enum('Kind', {'A': 1})\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, hostile_files.MODULE, raising=False)
+    return tmp_path
+
+
+def made(kind: Kind, folder: Path, plain: tuple[Path, Path]) -> Path:
+    path = folder / f"hostile{kind.suffix}"
+    kind.make(path, folder / "canary", *plain)
+    return path
+
+
+def command(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int | str | None:
+    monkeypatch.setattr(sys, "argv", ["opwright", *arguments, "-o", "bundle"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_the_code_in_a_hostile_file_runs_where_pytorch_loads_it(
+    kind: Kind, folder: Path, plain: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = made(kind, folder, plain)
+    assert not (folder / "canary").exists()
+    try:
+        kind.load(path)
+    except Exception as error:  # noqa: BLE001  what comes after the code has run does not matter
+        print(error)  # noqa: T201  read where the test fails
+    assert (folder / "canary").exists()
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_the_code_in_a_hostile_file_never_runs_and_the_file_is_refused_in_one_line(
+    kind: Kind,
+    option: str,
+    folder: Path,
+    plain: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = made(kind, folder, plain)
+    assert command(OPTIONS[option](path), monkeypatch) == 8
+    out, said = capsys.readouterr()
+    assert not (folder / "canary").exists()
+    assert (out, said[:7], said.count("\n")) == ("", "error: ", 1), said
+    assert str(path) in said
+    assert not (folder / "bundle").exists()
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_what_is_no_file_with_contents_is_refused_at_once_in_one_line(
+    option: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, path in hostile_files.without_contents(folder).items():
+        assert command(OPTIONS[option](path), monkeypatch) == 8, name
+        out, said = capsys.readouterr()
+        assert (out, said[:7], said.count("\n")) == ("", "error: ", 1), said
+        assert str(path) in said
+
+
+@pytest.mark.parametrize("option", ["ship", "migrate"])
+def test_trust_runs_what_is_refused_without_it(
+    option: str, folder: Path, plain: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = made(next(kind for kind in KINDS if kind.name == "TorchScript that saves while it is loaded"), folder, plain)
+    command([*OPTIONS[option](path), "--trust"], monkeypatch)
+    assert (folder / "canary").exists()
+
+
+def test_the_refusal_says_what_is_wrong_what_could_happen_and_what_to_do(
+    folder: Path, plain: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made(next(kind for kind in KINDS if kind.name == "an operator that writes files"), folder, plain)
+    command(OPTIONS["ship"](path), monkeypatch)
+    assert capsys.readouterr().err == (
+        f"error: {path} is refused: it calls aten::from_file, which can read or write files, or reach other processes. "
+        "Loading it could run any code on this machine as you: give --trust if you, or people whom you trust, have "
+        "made it\n"
+    )
+
+
+def test_a_name_in_a_file_cannot_move_the_cursor_of_the_terminal(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.save({"weight": torch.ones(2, 3), "\x1b[2Jbias\n": torch.ones(2)}, folder / "weights.pt")
+    assert command(OPTIONS["ship --weights"](folder / "weights.pt"), monkeypatch) == 8
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert "'\\x1b[2Jbias\\n' is unknown to the model" in said

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import re
+import stat
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from opwright.bundle.source.records import open_records, write_records
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    path = tmp_path / "model.pt"
+    write_records(path, [("data.pkl", b"pickle"), ("code/__torch__.py", b"code" * 99)], 3)
+    return path
+
+
+def added(path: Path, name: str, data: bytes = b"", mode: int = 0, method: int = zipfile.ZIP_STORED) -> None:
+    with zipfile.ZipFile(path, "a") as archive:
+        info = zipfile.ZipInfo(name)
+        info.external_attr = mode << 16
+        info.compress_type = method
+        archive.writestr(info, data)
+
+
+def test_records_that_were_written_are_read(archive: Path) -> None:
+    with open_records(archive) as records:
+        assert records.read("data.pkl") == b"pickle"
+        assert records.read("code/__torch__.py") == b"code" * 99
+        with pytest.raises(zipfile.BadZipFile, match="it has no data/0"):
+            records.read("data/0")
+
+
+def test_what_torch_save_writes_is_read(tmp_path: Path) -> None:
+    torch.save({"a": torch.ones(3)}, tmp_path / "a.pt")
+    with open_records(tmp_path / "a.pt") as records:
+        assert records.read("data/0") == struct.pack("<3f", 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "x",
+        "../x",
+        "model/",
+        "model//x",
+        "/model/x",
+        "model/../x",
+        "model/./x",
+        "model/a\\b",
+        "model/c:d",
+        "model/\x1b",
+    ],
+)
+def test_a_name_that_could_mean_another_place_is_refused(archive: Path, name: str) -> None:
+    added(archive, name)
+    with pytest.raises(ValueError, match="its archive has an entry called"), open_records(archive):
+        pass
+
+
+@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFDIR])
+def test_an_entry_that_is_no_file_is_refused(archive: Path, kind: int) -> None:
+    added(archive, "model/x", b"/etc/passwd", kind)
+    with pytest.raises(ValueError, match="x inside its archive is a link or something else"), open_records(archive):
+        pass
+
+
+@pytest.mark.parametrize(("before", "after"), [(b"#!/bin/sh\n", b""), (b"", b"\n"), (b"", b"PK\x05\x06" + bytes(17))])
+def test_something_before_or_behind_the_archive_is_refused(archive: Path, before: bytes, after: bytes) -> None:
+    archive.write_bytes(before + archive.read_bytes() + after)
+    with pytest.raises(ValueError, match="something before or behind the archive"), open_records(archive):
+        pass
+
+
+def test_a_comment_is_refused(archive: Path) -> None:
+    with zipfile.ZipFile(archive, "a") as opened:
+        opened.comment = b"comment"
+    with pytest.raises(ValueError, match="something before or behind the archive"), open_records(archive):
+        pass
+
+
+def test_two_records_of_one_name_and_two_folders_are_refused(archive: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.pt"
+    copy.write_bytes(archive.read_bytes())
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        added(archive, "model/data.pkl")
+    with pytest.raises(ValueError, match=r"two entries called data\.pkl"), open_records(archive):
+        pass
+    added(copy, "other/data")
+    with pytest.raises(ValueError, match="its archive is damaged"), open_records(copy):
+        pass
+
+
+def test_an_archive_that_unpacks_to_a_flood_is_refused(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opwright.bundle.source.records._MOST_UNPACKED", 10**6)
+    added(archive, "model/data/0", bytes(10**6), method=zipfile.ZIP_DEFLATED)
+    with open_records(archive) as records:
+        assert len(records.read("data/0")) == 10**6
+    added(archive, "model/data/1", bytes(1), method=zipfile.ZIP_DEFLATED)
+    with pytest.raises(ValueError, match="would unpack to much more"), open_records(archive):
+        pass
+
+
+def test_records_that_lie_in_each_other_are_refused(tmp_path: Path) -> None:
+    """One million bytes, listed a hundred times."""
+    path = tmp_path / "a.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("model/0", bytes(10**6))
+        for at in range(1, 100):
+            info = zipfile.ZipInfo(f"model/{at}")
+            info.file_size = info.compress_size = 10**6
+            info.header_offset, info.CRC = 0, archive.filelist[0].CRC
+            archive.filelist.append(info)
+    with pytest.raises(ValueError, match="would unpack to much more"), open_records(path):
+        pass
+
+
+def test_a_record_that_is_packed_otherwise_is_refused(archive: Path) -> None:
+    added(archive, "model/x", b"x", method=zipfile.ZIP_BZIP2)
+    with pytest.raises(ValueError, match="x inside its archive is encrypted, or packed"), open_records(archive):
+        pass
+
+
+def test_a_record_whose_bytes_were_changed_is_damaged(archive: Path) -> None:
+    archive.write_bytes(archive.read_bytes().replace(b"pickle", b"pickel"))
+    with open_records(archive) as records, pytest.raises(zipfile.BadZipFile, match=r"data\.pkl inside it is damaged"):
+        records.read("data.pkl")
+
+
+def test_every_cut_of_an_archive_is_refused(archive: Path) -> None:
+    whole = archive.read_bytes()
+    for length in range(0, len(whole), 7):
+        archive.write_bytes(whole[:length])
+        with pytest.raises((ValueError, zipfile.BadZipFile)) as refused, open_records(archive):
+            pass
+        assert re.match(r"it is no archive|its archive", str(refused.value))
