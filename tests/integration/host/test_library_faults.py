@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.integration.host.shims import compile_c
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,16 +192,9 @@ def test_a_manifest_that_hides_a_namespace_ends_in_a_refusal_too(
     assert "blended" in refusal.message
 
 
-def _compiled_c(library: Path, source: str, *more: str) -> Path:
-    """A shared object without PyTorch."""
-    command = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library), *more]
-    subprocess.run(command, input=source, text=True, check=True)
-    return library
-
-
 def test_what_does_not_load_is_refused(refused: Refused, bundle: Bundle, tmp_path: Path) -> None:
-    _compiled_c(tmp_path / "libmissing.so", "int missing;")
-    needs = _compiled_c(
+    compile_c(tmp_path / "libmissing.so", "int missing;")
+    needs = compile_c(
         tmp_path / "libneeds.so", "extern int missing; int* needs = &missing;", f"-L{tmp_path}", "-lmissing"
     ).read_bytes()
     whole = (bundle.path / LIBRARY).read_bytes()
@@ -222,7 +216,7 @@ def test_a_library_that_says_something_says_it_once_the_host_has_found_it_well(
     host: Host, bundle: Bundle, tmp_path: Path
 ) -> None:
     source = '#include <stdio.h>\n__attribute__((constructor)) void speak(void) { fputs("hello\\n", stderr); }'
-    speaks = _compiled_c(tmp_path / "speaks.so", source)
+    speaks = compile_c(tmp_path / "speaks.so", source)
     _second(bundle, speaks, namespaces=["silent"], operators=[])
     done = host(bundle.path, "--verify")
     assert (done.returncode, done.stderr) == (0, "hello\n")

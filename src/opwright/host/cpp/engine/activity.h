@@ -1,0 +1,61 @@
+// What each thread is doing, kept where a handler of signals can read it: nothing is allocated, nothing is locked.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <string_view>
+
+namespace opwright::host {
+
+// A request that a thread computes, and the operators that it is in, the innermost last.
+struct Activity {
+    static constexpr size_t name_bytes = 512, deepest = 16;
+
+    std::array<char, name_bytes> request{};  // its name; empty for a lone one
+    std::array<const char*, deepest> operators{};
+    std::atomic<size_t> depth = 0;  // may be larger than `deepest`
+
+    void enter(const char* name) {
+        const size_t place = depth.load(std::memory_order_relaxed);
+        if (place < deepest) operators[place] = name;
+        depth.store(place + 1, std::memory_order_release);
+    }
+    void leave() {
+        const size_t place = depth.load(std::memory_order_relaxed);
+        if (place > 0) depth.store(place - 1, std::memory_order_release);
+    }
+};
+
+// Of this thread; null where it computes no request.
+inline thread_local constinit Activity* own_activity = nullptr;
+
+// Of all threads; what does not fit is not known.
+inline std::array<std::atomic<Activity*>, 64> activities{};
+
+// While it lives, this thread computes a request.
+class ActivityScope {
+  public:
+    explicit ActivityScope(std::string_view request) {
+        request.copy(activity_.request.data(), Activity::name_bytes - 1);
+        for (std::atomic<Activity*>& place : activities) {
+            Activity* free = nullptr;
+            if (!place.compare_exchange_strong(free, &activity_)) continue;
+            place_ = &place;
+            break;
+        }
+        own_activity = &activity_;
+    }
+    ~ActivityScope() {
+        own_activity = nullptr;
+        if (place_) place_->store(nullptr);
+    }
+    ActivityScope(const ActivityScope&) = delete;
+    ActivityScope& operator=(const ActivityScope&) = delete;
+
+  private:
+    Activity activity_;
+    std::atomic<Activity*>* place_ = nullptr;
+};
+
+}  // namespace opwright::host
