@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.integration.host.conftest import Bundle
 
 LINES = 600
+CODES_BY_NAME = {name: number for number, name in CODES.items()}
 
 
 @pytest.fixture(scope="session")
@@ -68,15 +69,12 @@ def test_a_list_from_a_standard_input_that_fails_is_an_error(
     assert done.stderr == "host: the list of requests - cannot be read: Is a directory\n"
 
 
-CODES_BY_NAME = {name: number for number, name in CODES.items()}
-
-
 @pytest.mark.parametrize("name", ["image.npy", "both.npz", "photo.jpg"])
 def test_an_input_that_cannot_be_read_to_its_end_is_an_error(
     on_broken_disk: Callable[..., subprocess.CompletedProcess[str]], torchscript: Path, files: Path, name: str
 ) -> None:
     inputs = [files / name] if name == "both.npz" else [files / name, files / "shift.npy"]
-    words = [torchscript, *(f"--input={path}" for path in inputs)]
+    words = [torchscript, *(f"--input={path}" for path in inputs), "--warm-up", "0"]
     size = (files / name).stat().st_size
     assert on_broken_disk(name, size + 1, *words).returncode == 0
     for count in (0, size // 2, size):
@@ -115,6 +113,6 @@ def test_a_pipe_as_an_input_is_refused_and_not_waited_for(
     os.mkfifo(files / "pipe.npz")
     for words in ([files / "pipe.npy", files / "shift.npy"], [files / "pipe.npz"]):
         command = [program, torchscript, *(f"--input={path}" for path in words)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == CODES_BY_NAME["input_unreadable"]
         assert done.stderr == f"host: the input file {words[0]} cannot be read: it is not a file\n"

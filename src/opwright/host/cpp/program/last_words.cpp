@@ -127,11 +127,25 @@ Code announce(std::string_view what) {
     return code;
 }
 
+void end_by(int number) {
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
 void on_fault(int number) {
+    if (getpid() != own_process) return end_by(number);
+    // Of threads that crash at once, the first one speaks, and the others wait for the end that it brings.
+    static std::atomic<pid_t> speaker = 0;
+    const auto self = static_cast<pid_t>(syscall(SYS_gettid));
+    pid_t other = 0;
+    if (!speaker.compare_exchange_strong(other, self)) {
+        if (other == self) return end_by(number);  // it crashed while it spoke
+        while (true) pause();
+    }
     const auto* fault =
         std::find_if(faults.begin(), faults.end(), [number](const Fault& one) { return one.number == number; });
-    if (getpid() == own_process) announce(fault != faults.end() ? fault->name : "a signal");
-    raise(number);  // the handler is the system's again
+    announce(fault != faults.end() ? fault->name : "a signal");
+    end_by(number);
 }
 
 [[noreturn]] void leave(int status) {
@@ -173,7 +187,7 @@ void announce_early_end(int json) {
     for (const Fault& fault : faults) {
         struct sigaction action = {};
         action.sa_handler = on_fault;
-        action.sa_flags = static_cast<int>(SA_ONSTACK | SA_NODEFER | SA_RESETHAND);
+        action.sa_flags = SA_ONSTACK | SA_NODEFER;
         sigaction(fault.number, &action, nullptr);
     }
 #endif
