@@ -210,11 +210,15 @@ def compiled(build_once: BuildOnce) -> Compiled:
 
 
 @pytest.fixture(scope="session")
-def loads(compiled: Compiled) -> Iterator[Loads]:
+def loads_program(compiled: Compiled) -> Path:
     installed = install_host()
     library = (f"-L{installed / 'lib'}", f"-Wl,-rpath,{installed / 'lib'}", "-lopwright_host")
-    program = compiled("loads", ["tests/loads.cpp"], "-I", installed / "include", *library)
-    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    return compiled("loads", ["tests/loads.cpp"], "-I", installed / "include", *library)
+
+
+@pytest.fixture(scope="session")
+def loads(loads_program: Path) -> Iterator[Loads]:
+    with subprocess.Popen([loads_program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         asked, answered = process.stdin, process.stdout
         assert asked
         assert answered

@@ -57,9 +57,7 @@ def test_a_list_that_cannot_be_read_to_its_end_is_an_error_and_nothing_of_it_is_
         assert answer["error"]["kind"] == "input_unreadable"
 
 
-def test_a_list_from_a_standard_input_that_fails_is_an_error(
-    torchscript: Path, tmp_path: Path, program: Path
-) -> None:
+def test_a_list_from_a_standard_input_that_fails_is_an_error(torchscript: Path, tmp_path: Path, program: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
     done = subprocess.run(
         [program, torchscript, "--requests", "-"], stdin=folder, capture_output=True, text=True, check=False
@@ -106,9 +104,7 @@ def test_a_file_that_becomes_shorter_while_it_is_hashed_is_one_that_was_changed(
         assert done.stderr.startswith(f"host: {name} of the bundle {bundle.path} has the SHA-256 ")
 
 
-def test_a_pipe_as_an_input_is_refused_and_not_waited_for(
-    torchscript: Path, files: Path, program: Path
-) -> None:
+def test_a_pipe_as_an_input_is_refused_and_not_waited_for(torchscript: Path, files: Path, program: Path) -> None:
     os.mkfifo(files / "pipe.npy")
     os.mkfifo(files / "pipe.npz")
     for words in ([files / "pipe.npy", files / "shift.npy"], [files / "pipe.npz"]):

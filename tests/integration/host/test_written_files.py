@@ -67,8 +67,7 @@ def test_eight_hosts_that_write_one_output_leave_it_whole(
 ) -> None:
     out = tmp_path / "out.npz"
     started = [
-        subprocess.Popen([program, torchscript, *fitting, "-o", out], stdout=subprocess.DEVNULL)
-        for _ in range(WRITERS)
+        subprocess.Popen([program, torchscript, *fitting, "-o", out], stdout=subprocess.DEVNULL) for _ in range(WRITERS)
     ]
     assert [one.wait() for one in started] == [0] * WRITERS
     with np.load(out) as outputs:
@@ -172,7 +171,7 @@ def test_names_of_arrays_that_are_not_ascii_are_written_as_numpy_writes_them(
 ) -> None:
     bundle.say(lambda manifest: manifest["outputs"][0].update(name="größe/ü"))
     bundle.say(lambda manifest: manifest["inputs"][0].update(name="bild_é"))
-    np.savez(files / "named.npz", **{"bild_é": np.load(files / "image.npy"), "shift": np.load(files / "shift.npy")})
+    np.savez(files / "named.npz", bild_é=np.load(files / "image.npy"), shift=np.load(files / "shift.npy"))
     done = host(bundle.path, "--input", files / "named.npz", "--output", tmp_path / "out.npz")
     assert (done.returncode, done.stderr) == (0, "")
     with np.load(tmp_path / "out.npz") as outputs:

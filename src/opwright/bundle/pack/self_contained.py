@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import stat
 from typing import TYPE_CHECKING
 
 from elftools.elf.dynamic import DynamicSegment
@@ -67,6 +68,7 @@ def remove_search_path(library: Path) -> None:
     Args:
         library: the bundle's copy of it.
     """
+    library.chmod(library.stat().st_mode | stat.S_IWUSR)
     with library.open("r+b") as file:
         elf = ELFFile(file)
         section = next((one for one in elf.iter_segments() if isinstance(one, DynamicSegment)), None)
