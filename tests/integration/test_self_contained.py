@@ -282,7 +282,13 @@ def test_a_bundle_takes_its_own_libraries_whatever_its_path_is(bare: Bare, name:
     moved.mkdir(parents=True)
     bare.bundle.rename(moved / "bundle")
     try:
-        command = [*bare.change_root, bare.root, f"/{name}/bundle/run", "--requests", "/files/requests.jsonl"]
+        command: list[str | Path] = [
+            *bare.change_root,
+            bare.root,
+            f"/{name}/bundle/run",
+            "--requests",
+            "/files/requests.jsonl",
+        ]
         done = subprocess.run(command, env={"LD_DEBUG": "files"}, check=False, capture_output=True, text=True)
     finally:
         (moved / "bundle").rename(bare.bundle)
@@ -297,7 +303,7 @@ def test_a_path_that_the_loader_would_replace_is_refused_in_one_line(bare: Bare)
     moved.mkdir()
     bare.bundle.rename(moved / "bundle")
     try:
-        command = [*bare.change_root, bare.root, "/$ORIGIN/bundle/run", "--verify"]
+        command: list[str | Path] = [*bare.change_root, bare.root, "/$ORIGIN/bundle/run", "--verify"]
         done = subprocess.run(command, env={}, check=False, capture_output=True, text=True)
     finally:
         (moved / "bundle").rename(bare.bundle)
@@ -328,7 +334,7 @@ def test_no_library_of_a_bundle_looks_where_it_was_built(bare: Bare, dynamic: Dy
 def test_a_search_path_is_taken_out_of_a_library_that_then_loads_as_before(tmp_path: Path, dynamic: Dynamic) -> None:
     for number, flags in enumerate(("", "-Wl,-rpath,/build/of:nobody", "-Wl,--disable-new-dtags,-rpath,/build")):
         library = tmp_path / f"{number}.so"
-        command = ["c++", "-shared", "-fPIC", "-o", library, "-x", "c++", "-", *flags.split()]
+        command: list[str | Path] = ["c++", "-shared", "-fPIC", "-o", library, "-x", "c++", "-", *flags.split()]
         subprocess.run(command, input='extern "C" int answer() { return 42; }', text=True, check=True)
         needed = dynamic(library, "needed")
         library.chmod(0o444)

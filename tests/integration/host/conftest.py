@@ -84,6 +84,21 @@ class Bundle:
         facts = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         self.say(lambda manifest: manifest["files"].update({name: facts}))
 
+    def remove(self, name: str) -> None:
+        """Remove a file, and the folders that are empty then, and say so in the manifest."""
+        path = self.path / name
+        path.unlink()
+        for folder in path.parents:
+            if folder == self.path or list(folder.iterdir()):
+                break
+            folder.rmdir()
+        self.say(lambda manifest: manifest["files"].pop(name))
+
+    def add_library(self, name: str, content: bytes, **said: object) -> None:
+        """Put in another library, of which the manifest says what it says of the first but for `said`."""
+        self.put(name, content)
+        self.say(lambda manifest: manifest["libraries"].append({**manifest["libraries"][0], "file": name, **said}))
+
 
 class Host(Protocol):
     """Runs the host's program to its end, which is no signal."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 from typing import TYPE_CHECKING
@@ -86,7 +85,7 @@ def run(program: Path, ending: Bundle, files: Path) -> Callable[..., subprocess.
     (files / "list").write_text(line * 2)
 
     def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        command = [program, ending.path, "--requests", files / "list", "--warm-up", "0", *words]
+        command: list[str | Path] = [program, ending.path, "--requests", files / "list", "--warm-up", "0", *words]
         environment = {**os.environ, **variables}
         return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=120)
 
@@ -174,7 +173,16 @@ def test_what_an_operator_prints_is_not_mixed_into_json(run: Callable[..., subpr
 def test_files_do_not_take_the_place_of_a_standard_stream_that_is_closed(
     program: Path, torchscript: Path, files: Path, closed: str, codes: dict[str, int]
 ) -> None:
-    command = [program, torchscript, "-i", files / "image.npy", "-i", files / "shift.npy", "--json", files / "out.json"]
+    command: list[str | Path] = [
+        program,
+        torchscript,
+        "-i",
+        files / "image.npy",
+        "-i",
+        files / "shift.npy",
+        "--json",
+        files / "out.json",
+    ]
     command += ["--output", files / "out.npz"]
     done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *command], capture_output=True, text=True, check=False)
     assert [min(json.loads(line)) for line in (files / "out.json").read_text().splitlines()[:2]] == [
@@ -206,17 +214,14 @@ def test_a_constructor_does_not_run_where_a_digest_is_wrong(
     compile_c(tmp_path / "evil.so", source)
     evil = (tmp_path / "evil.so").read_bytes()
     for place in ("host/lib/second.so", "lib/second.so"):
-        bundle.put(place, bytes(len(evil)))
-        library = {**bundle.manifest["libraries"][0], "file": place, "namespaces": ["second"], "operators": []}
-        bundle.say(lambda manifest, library=library: manifest["libraries"].__setitem__(slice(1, None), [library]))
+        bundle.add_library(place, bytes(len(evil)), namespaces=["second"], operators=[])
         (bundle.path / place).write_bytes(evil)
         for words in (["--verify"], ["-i", "nothing.npy"]):
             done = subprocess.run([program, bundle.path, *words], capture_output=True, text=True, check=False)
             assert done.returncode == codes["file_changed"], done.stderr
             assert done.stderr.startswith(f"host: {place} of the bundle {bundle.path} has the SHA-256 ")
             assert not canary.exists()
-        shutil.rmtree(bundle.path / "host") if place.startswith("host/") else (bundle.path / place).unlink()
-        bundle.say(lambda manifest, place=place: manifest["files"].pop(place))
+        bundle.remove(place)
         bundle.say(lambda manifest: manifest["libraries"].pop())
 
 

@@ -128,11 +128,10 @@ def test_outputs_of_another_shape_than_the_manifest_says_fail_the_goldens_too(re
 
 
 def test_a_bundle_without_goldens_has_not_been_verified(refused: Refused, bundle: Bundle) -> None:
-    for name in bundle.manifest["goldens"]:
-        (bundle.path / name).unlink()
-        bundle.say(lambda manifest, name=name: manifest["files"].pop(name))
-    (bundle.path / "goldens").rmdir()
+    goldens = bundle.manifest["goldens"]
     bundle.say(lambda manifest: manifest.update(goldens=[]))
+    for name in goldens:
+        bundle.remove(name)
     refusal = refused(bundle)
     assert refusal.code == "golden_differs"
     assert refusal.message.startswith(
@@ -142,7 +141,10 @@ def test_a_bundle_without_goldens_has_not_been_verified(refused: Refused, bundle
 
 @pytest.fixture(scope="session")
 def few_threads(build_once: BuildOnce) -> Path:
-    return build_once("few_threads", lambda folder: compile_c(folder / "shim.so", FEW_THREADS) and None) / "shim.so"
+    def make(folder: Path) -> None:
+        compile_c(folder / "shim.so", FEW_THREADS)
+
+    return build_once("few_threads", make) / "shim.so"
 
 
 @pytest.mark.parametrize("given", [0, 1, 5])
@@ -151,7 +153,17 @@ def test_a_system_without_threads_gets_every_request_answered(
 ) -> None:
     line = '{"inputs": {"image": "image.npy", "shift": "shift.npy"}}\n'
     (files / "list").write_text(line * 40)
-    command = [program, torchscript, "--requests", files / "list", "--json", "--runners", "4096", "--threads", "1"]
+    command: list[str | Path] = [
+        program,
+        torchscript,
+        "--requests",
+        files / "list",
+        "--json",
+        "--runners",
+        "4096",
+        "--threads",
+        "1",
+    ]
     environment = {**os.environ, "LD_PRELOAD": str(few_threads), "SHIM_THREADS": str(given)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr

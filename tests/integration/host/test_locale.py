@@ -31,13 +31,9 @@ def test_a_bundle_is_loaded_and_verified_in_a_locale_with_other_points(
 ) -> None:
     library = compile_library(SOURCE).read_bytes()
     for one in (bundle, package):
-        one.put("lib/numbered.so", library)
-        said = {**one.manifest["libraries"][0], "file": "lib/numbered.so", "namespaces": ["numbered"], "operators": []}
-        one.say(lambda manifest, said=said: manifest["libraries"].append(said))
-        recorded = {"schema": "numbered::?", "called": False}
-        one.say(lambda manifest, recorded=recorded: manifest["libraries"][1]["operators"].append(recorded))
+        recorded = [{"schema": "numbered::numbers() -> ()", "called": False}]
+        one.add_library("lib/numbered.so", library, namespaces=["numbered"], operators=recorded)
     # What PyTorch calls the schema, in the classic locale.
-    bundle.say(lambda manifest: manifest["libraries"][1]["operators"][0].update(schema="numbered::numbers() -> ()"))
     refusal = _loaded(loads_program, bundle)
     schema = refusal.partition("lib/numbered.so has ")[2].partition("; the bundle was made with")[0]
     assert "int n=100000" in schema

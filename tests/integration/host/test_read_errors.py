@@ -25,8 +25,10 @@ CODES_BY_NAME = {name: number for number, name in CODES.items()}
 
 @pytest.fixture(scope="session")
 def broken_disk(build_once: BuildOnce) -> Path:
-    folder = build_once("broken_disk", lambda folder: compile_c(folder / "shim.so", BROKEN_DISK) and None)
-    return folder / "shim.so"
+    def make(folder: Path) -> None:
+        compile_c(folder / "shim.so", BROKEN_DISK)
+
+    return build_once("broken_disk", make) / "shim.so"
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def test_a_pipe_as_an_input_is_refused_and_not_waited_for(torchscript: Path, fil
     os.mkfifo(files / "pipe.npy")
     os.mkfifo(files / "pipe.npz")
     for words in ([files / "pipe.npy", files / "shift.npy"], [files / "pipe.npz"]):
-        command = [program, torchscript, *(f"--input={path}" for path in words)]
+        command: list[str | Path] = [program, torchscript, *(f"--input={path}" for path in words)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == CODES_BY_NAME["input_unreadable"]
         assert done.stderr == f"host: the input file {words[0]} cannot be read: it is not a file\n"

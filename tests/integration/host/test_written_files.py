@@ -148,7 +148,7 @@ def test_a_package_leaves_no_folder_behind_when_it_is_killed_in_a_run_or_does_no
     temporary.mkdir()
     environment = {**os.environ, "TMPDIR": str(temporary)}
     os.mkfifo(tmp_path / "list")
-    command = [program, package.path, "--requests", tmp_path / "list"]
+    command: list[str | Path] = [program, package.path, "--requests", tmp_path / "list"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as started:
         with (tmp_path / "list").open("w"):  # the model is loaded when the list is opened
             pass

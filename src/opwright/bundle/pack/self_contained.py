@@ -54,8 +54,8 @@ def add_host(folder: Path) -> str:
     operators = sorted(folder.glob("lib/*.so"))
     for name, path in sorted(needed_libraries([program, *operators]).items()):
         shutil.copy(path, libraries / name)  # under the name it is asked for, and never a link
-    for path in (*operators, *sorted(libraries.iterdir())):
-        remove_search_path(path)
+    for library in (*operators, *sorted(libraries.iterdir())):
+        remove_search_path(library)
     return PROGRAM
 
 
