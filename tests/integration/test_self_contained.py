@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -19,12 +20,13 @@ import pytest
 import torch
 from filelock import FileLock
 
+from opwright.bundle.pack.self_contained import remove_search_path
 from tests.interpreter import python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.integration.conftest import BuildOnce
+    from tests.integration.conftest import BuildOnce, Dynamic
 
 pytest.importorskip("skimage")
 pytestmark = pytest.mark.needs("chroot", "opencv")
@@ -272,6 +274,74 @@ def test_one_flipped_bit_is_refused_before_anything_that_may_have_changed_is_ope
     assert len(said) == 1
     told = "manifest.json" if name.startswith("manifest") else name
     assert said[0].startswith(f"host: {told} of the bundle /bundle ")
+
+
+@pytest.mark.parametrize("name", ["a:b", "a;b c", "$HOME", ":", "$x:/usr/lib"])
+def test_a_bundle_takes_its_own_libraries_whatever_its_path_is(bare: Bare, name: str) -> None:
+    moved = bare.root / name
+    moved.mkdir(parents=True)
+    bare.bundle.rename(moved / "bundle")
+    try:
+        command: list[str | Path] = [
+            *bare.change_root,
+            bare.root,
+            f"/{name}/bundle/run",
+            "--requests",
+            "/files/requests.jsonl",
+        ]
+        done = subprocess.run(command, env={"LD_DEBUG": "files"}, check=False, capture_output=True, text=True)
+    finally:
+        (moved / "bundle").rename(bare.bundle)
+        shutil.rmtree(bare.root / Path(name).parts[0])
+    assert done.returncode == 0, done.stderr[-2000:]
+    opened = set(re.findall(r"file=(\S+) .*generating link map", done.stderr))
+    assert {"libtorch_cpu.so", "libgomp.so.1", "libstdc++.so.6"} <= {Path(path).name for path in opened}
+
+
+def test_a_path_that_the_loader_would_replace_is_refused_in_one_line(bare: Bare) -> None:
+    moved = bare.root / "$ORIGIN"
+    moved.mkdir()
+    bare.bundle.rename(moved / "bundle")
+    try:
+        command: list[str | Path] = [*bare.change_root, bare.root, "/$ORIGIN/bundle/run", "--verify"]
+        done = subprocess.run(command, env={}, check=False, capture_output=True, text=True)
+    finally:
+        (moved / "bundle").rename(bare.bundle)
+        moved.rmdir()
+    assert done.returncode == 31
+    assert re.fullmatch(r"host: library /\$ORIGIN/\S+ does not load: its path holds \$ORIGIN, .*\n", done.stderr)
+
+
+def test_libraries_of_the_users_do_not_come_before_the_bundles_own(bare: Bare) -> None:
+    stranger = bare.root / "files" / "stranger"
+    stranger.mkdir()
+    try:
+        for library in (bare.bundle / "host" / "lib").iterdir():
+            (stranger / library.name).write_bytes(b"no library")
+        done = bare.run("--requests", "/files/requests.jsonl", LD_LIBRARY_PATH="/files/stranger")
+    finally:
+        shutil.rmtree(stranger)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_library_of_a_bundle_looks_where_it_was_built(bare: Bare, dynamic: Dynamic) -> None:
+    libraries = [*(bare.bundle / "host" / "lib").iterdir(), *(bare.bundle / "lib").iterdir()]
+    for library in libraries:
+        assert dynamic(library, "runpath") + dynamic(library, "rpath") == [], library
+    assert dynamic(bare.bundle / "host" / "bin" / "opwright-host", "rpath") == ["$ORIGIN/../lib"]
+
+
+def test_a_search_path_is_taken_out_of_a_library_that_then_loads_as_before(tmp_path: Path, dynamic: Dynamic) -> None:
+    for number, flags in enumerate(("", "-Wl,-rpath,/build/of:nobody", "-Wl,--disable-new-dtags,-rpath,/build")):
+        library = tmp_path / f"{number}.so"
+        command: list[str | Path] = ["c++", "-shared", "-fPIC", "-o", library, "-x", "c++", "-", *flags.split()]
+        subprocess.run(command, input='extern "C" int answer() { return 42; }', text=True, check=True)
+        needed = dynamic(library, "needed")
+        library.chmod(0o444)
+        remove_search_path(library)
+        assert dynamic(library, "runpath") + dynamic(library, "rpath") == []
+        assert dynamic(library, "needed") == needed
+        assert ctypes.CDLL(str(library)).answer() == 42
 
 
 def test_a_missing_library_and_one_too_many_are_refused_before_any_is_opened(bare: Bare) -> None:

@@ -84,6 +84,21 @@ class Bundle:
         facts = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         self.say(lambda manifest: manifest["files"].update({name: facts}))
 
+    def remove(self, name: str) -> None:
+        """Remove a file, and the folders that are empty then, and say so in the manifest."""
+        path = self.path / name
+        path.unlink()
+        for folder in path.parents:
+            if folder == self.path or list(folder.iterdir()):
+                break
+            folder.rmdir()
+        self.say(lambda manifest: manifest["files"].pop(name))
+
+    def add_library(self, name: str, content: bytes, **said: object) -> None:
+        """Put in another library, of which the manifest says what it says of the first but for `said`."""
+        self.put(name, content)
+        self.say(lambda manifest: manifest["libraries"].append({**manifest["libraries"][0], "file": name, **said}))
+
 
 class Host(Protocol):
     """Runs the host's program to its end, which is no signal."""
@@ -210,11 +225,15 @@ def compiled(build_once: BuildOnce) -> Compiled:
 
 
 @pytest.fixture(scope="session")
-def loads(compiled: Compiled) -> Iterator[Loads]:
+def loads_program(compiled: Compiled) -> Path:
     installed = install_host()
     library = (f"-L{installed / 'lib'}", f"-Wl,-rpath,{installed / 'lib'}", "-lopwright_host")
-    program = compiled("loads", ["tests/loads.cpp"], "-I", installed / "include", *library)
-    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    return compiled("loads", ["tests/loads.cpp"], "-I", installed / "include", *library)
+
+
+@pytest.fixture(scope="session")
+def loads(loads_program: Path) -> Iterator[Loads]:
+    with subprocess.Popen([loads_program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         asked, answered = process.stdin, process.stdout
         assert asked
         assert answered

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.integration.host.shims import compile_c
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,18 +135,10 @@ def test_schemas_are_compared_letter_by_letter(loads: Loads, bundle: Bundle, rec
     assert recorded in refusal.message
 
 
-def _second(bundle: Bundle, library: Path, **said: object) -> None:
-    """Put in a second library, of which the manifest says what it says of the first."""
-    bundle.put("lib/second.so", library.read_bytes())
-    bundle.say(
-        lambda manifest: manifest["libraries"].append({**manifest["libraries"][0], "file": "lib/second.so", **said})
-    )
-
-
 def test_two_libraries_of_one_namespace_are_refused_before_any_is_opened(
     refused: Refused, bundle: Bundle, compile_library: Callable[..., Path]
 ) -> None:
-    _second(bundle, compile_library("int never_opened;"))
+    bundle.add_library("lib/second.so", compile_library("int never_opened;").read_bytes())
     refusal = refused(bundle)
     assert refusal.code == "namespace_taken"
     assert refusal.message == (
@@ -184,23 +177,16 @@ TORCH_LIBRARY(blended, m) { m.def("blend(Tensor x) -> Tensor"); }
 def test_a_manifest_that_hides_a_namespace_ends_in_a_refusal_too(
     refused: Refused, bundle: Bundle, compile_library: Callable[..., Path], source: str
 ) -> None:
-    _second(bundle, compile_library(source), namespaces=["hidden"], operators=[])
+    bundle.add_library("lib/second.so", compile_library(source).read_bytes(), namespaces=["hidden"], operators=[])
     refusal = refused(bundle)
     assert refusal.code == "library_refused"
     assert refusal.message.startswith(f"library {bundle.path}/lib/second.so was refused: ")
     assert "blended" in refusal.message
 
 
-def _compiled_c(library: Path, source: str, *more: str) -> Path:
-    """A shared object without PyTorch."""
-    command = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library), *more]
-    subprocess.run(command, input=source, text=True, check=True)
-    return library
-
-
 def test_what_does_not_load_is_refused(refused: Refused, bundle: Bundle, tmp_path: Path) -> None:
-    _compiled_c(tmp_path / "libmissing.so", "int missing;")
-    needs = _compiled_c(
+    compile_c(tmp_path / "libmissing.so", "int missing;")
+    needs = compile_c(
         tmp_path / "libneeds.so", "extern int missing; int* needs = &missing;", f"-L{tmp_path}", "-lmissing"
     ).read_bytes()
     whole = (bundle.path / LIBRARY).read_bytes()
@@ -222,8 +208,8 @@ def test_a_library_that_says_something_says_it_once_the_host_has_found_it_well(
     host: Host, bundle: Bundle, tmp_path: Path
 ) -> None:
     source = '#include <stdio.h>\n__attribute__((constructor)) void speak(void) { fputs("hello\\n", stderr); }'
-    speaks = _compiled_c(tmp_path / "speaks.so", source)
-    _second(bundle, speaks, namespaces=["silent"], operators=[])
+    speaks = compile_c(tmp_path / "speaks.so", source)
+    bundle.add_library("lib/second.so", speaks.read_bytes(), namespaces=["silent"], operators=[])
     done = host(bundle.path, "--verify")
     assert (done.returncode, done.stderr) == (0, "hello\n")
 

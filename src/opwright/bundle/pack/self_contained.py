@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
+import stat
 from typing import TYPE_CHECKING
+
+from elftools.elf.dynamic import DynamicSegment
+from elftools.elf.elffile import ELFFile
 
 from opwright.errors import BundleError
 from opwright.host.install import install_host
@@ -22,6 +26,7 @@ _LIBRARIES = "host/lib"
 _C_LIBRARY = re.compile(
     r"(ld-linux.*|lib(c|m|mvec|dl|pthread|rt|util|resolv|nsl|anl|thread_db|BrokenLocale))\.so(\.\d+)*"
 )
+_SEARCH_PATHS = {"DT_RPATH", "DT_RUNPATH"}
 _FOUND = re.compile(r"^\s*(\S+) => (/\S.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _MISSING = re.compile(r"^\s*(\S+) => not found$", re.MULTILINE)
 
@@ -42,13 +47,42 @@ def add_host(folder: Path) -> str:
     host = install_host()
     program, launcher = folder / PROGRAM, folder / LAUNCHER
     program.parent.mkdir(parents=True)
-    shutil.copy2(host / "bin" / "opwright-host", program)
+    shutil.copy2(host / "bin" / "opwright-host-in-bundle", program)
     shutil.copy2(host / "bin" / "opwright-launch", launcher)
     libraries = folder / _LIBRARIES
     libraries.mkdir()
-    for name, path in sorted(needed_libraries([program, *sorted(folder.glob("lib/*.so"))]).items()):
+    operators = sorted(folder.glob("lib/*.so"))
+    for name, path in sorted(needed_libraries([program, *operators]).items()):
         shutil.copy(path, libraries / name)  # under the name it is asked for, and never a link
+    for library in (*operators, *sorted(libraries.iterdir())):
+        remove_search_path(library)
     return PROGRAM
+
+
+def remove_search_path(library: Path) -> None:
+    """Make a library look for others only where the program that opens it does: in host/lib.
+
+    What it names itself is a folder of the machine that it was built on, and a RUNPATH keeps the program's from serving
+    for it. The entries are taken out of its dynamic section; nothing else moves.
+
+    Args:
+        library: the bundle's copy of it.
+    """
+    library.chmod(library.stat().st_mode | stat.S_IWUSR)
+    with library.open("r+b") as file:
+        elf = ELFFile(file)
+        section = next((one for one in elf.iter_segments() if isinstance(one, DynamicSegment)), None)
+        if section is None:
+            return
+        size = elf.structs.Elf_Dyn.sizeof()
+        start = section.header.p_offset
+        tags = [tag.entry.d_tag for tag in section.iter_tags()]
+        file.seek(start)
+        entries = [file.read(size) for _ in tags]
+        kept = [entry for entry, tag in zip(entries, tags, strict=True) if tag not in _SEARCH_PATHS]
+        # The list ends with an entry of zeros; more of them are allowed.
+        file.seek(start)
+        file.write(b"".join(kept).ljust(size * len(entries), b"\0"))
 
 
 def needed_libraries(objects: Iterable[Path]) -> dict[str, str]:

@@ -106,8 +106,11 @@ void write_responses(const std::vector<Response>& responses, const std::string& 
     } catch (const std::exception& error) {
         throw Error(Code::output_unwritable, "responses " + path + " cannot be written: " + host::reason(error));
     }
-    if (host::write_file_atomically(path, {bytes.data(), bytes.size()})) return;
-    throw Error(Code::output_unwritable, "responses " + path + " cannot be written");
+    try {
+        host::write_file_atomically(path, {bytes.data(), bytes.size()});
+    } catch (const std::system_error&) {
+        throw Error(Code::output_unwritable, "responses " + path + " cannot be written");
+    }
 }
 
 std::vector<c10::IValue> flatten(const c10::IValue& value) {

@@ -1,45 +1,62 @@
 #include "bundle/digest.h"
 
-#include <fcntl.h>
 #include <openssl/evp.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
+#include <memory>
 
+#include "engine/file.h"
 #include "opwright/host/error.h"
 
 namespace opwright::host {
+namespace {
+
+class Sha256 {
+  public:
+    Sha256() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+        require(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+    }
+
+    void add(std::string_view bytes) { require(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1); }
+
+    std::string text() {
+        std::array<unsigned char, 32> digest{};
+        unsigned int size = 0;
+        require(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1 && size == digest.size());
+        constexpr std::string_view digits = "0123456789abcdef";
+        std::string text;
+        for (const unsigned char byte : digest) {
+            text += digits[byte >> 4];
+            text += digits[byte & 15];
+        }
+        return text;
+    }
+
+  private:
+    static void require(bool done) {
+        if (!done) throw Error(Code::internal, "the OpenSSL of this machine cannot compute SHA-256");
+    }
+
+    std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context_;
+};
+
+}  // namespace
 
 std::string sha256_of(std::string_view bytes) {
-    std::array<unsigned char, 32> digest{};
-    unsigned int size = 0;
-    if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1 ||
-        size != digest.size())
-        throw Error(Code::internal, "the OpenSSL of this machine cannot compute SHA-256");
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::string text;
-    for (const unsigned char byte : digest) {
-        text += digits[byte >> 4];
-        text += digits[byte & 15];
-    }
-    return text;
+    Sha256 digest;
+    digest.add(bytes);
+    return digest.text();
 }
 
 std::string sha256_of_file(const std::filesystem::path& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat status = {};
-    void* mapped = MAP_FAILED;
-    if (file >= 0 && fstat(file, &status) == 0 && status.st_size > 0)
-        mapped = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
-    if (file >= 0) close(file);
-    if (file < 0 || (mapped == MAP_FAILED && status.st_size > 0))
-        throw Error(Code::file_missing, "the file " + path.string() + " cannot be read");
-    const auto size = static_cast<size_t>(status.st_size);
-    const std::string digest = sha256_of(size ? std::string_view(static_cast<const char*>(mapped), size) : "");
-    if (size) munmap(mapped, size);
-    return digest;
+    try {
+        const Descriptor file = open_to_read(path.string(), O_NOFOLLOW);
+        Sha256 digest;
+        read_pieces(file.number(), [&digest](std::string_view piece) { digest.add(piece); });
+        return digest.text();
+    } catch (const std::system_error& error) {
+        throw Error(Code::file_missing, "the file " + path.string() + " cannot be read: " + reason_of(error));
+    }
 }
 
 }  // namespace opwright::host

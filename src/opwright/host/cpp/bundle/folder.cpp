@@ -1,13 +1,13 @@
 #include "bundle/folder.h"
 
-#include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <sys/auxv.h>
+
 #include <set>
 #include <system_error>
 
 #include "bundle/digest.h"
 #include "bundle/limits.h"
+#include "engine/file.h"
 #include "opwright/host/error.h"
 
 namespace opwright::host {
@@ -39,14 +39,23 @@ std::string read_small(const fs::path& folder, const std::string& name) {
         const Code code = name == manifest_name ? Code::bundle_missing : Code::file_missing;
         throw Error(code, in_bundle(folder, name) + " is missing; expected a folder that `opwright ship` wrote");
     }
-    std::error_code error;
-    if (fs::file_size(path, error) > limits::manifest_bytes || error)
+    std::string text;
+    try {
+        text = read_all(open_to_read(path.string(), O_NOFOLLOW).number(), limits::manifest_bytes);
+    } catch (const std::system_error& error) {
+        throw Error(Code::file_missing, in_bundle(folder, name) + " cannot be read: " + reason_of(error));
+    }
+    if (text.size() > limits::manifest_bytes)
         throw Error(Code::manifest_invalid, in_bundle(folder, name) + " is larger than 4 MiB");
-    std::ifstream file(path, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    if (!file.is_open() || file.bad())
-        throw Error(Code::file_missing, in_bundle(folder, name) + " cannot be read; is it yours to read?");
     return text;
+}
+
+// What a process opens of a bundle, whichever folder it lies in.
+std::set<std::string> opened_by_the_host(const Manifest& manifest) {
+    std::set<std::string> names(manifest.goldens.begin(), manifest.goldens.end());
+    names.insert(manifest.model_file);
+    for (const Manifest::Library& library : manifest.libraries) names.insert(library.file);
+    return names;
 }
 
 // The folders that listed files lie in.
@@ -107,6 +116,12 @@ Manifest read_manifest(const fs::path& folder) {
     return parse_manifest(text);
 }
 
+bool is_own_program(const fs::path& folder, const Manifest& manifest) {
+    const auto* name = reinterpret_cast<const char*>(getauxval(AT_EXECFN));  // /proc need not be there
+    std::error_code error;
+    return name && manifest.host_program && fs::equivalent(name, folder / *manifest.host_program, error) && !error;
+}
+
 void check_files(const fs::path& folder, const Manifest& manifest, Part part) {
     const std::set<std::string> folders = folders_of(manifest);
     try {
@@ -115,9 +130,11 @@ void check_files(const fs::path& folder, const Manifest& manifest, Part part) {
     } catch (const fs::filesystem_error& error) {
         throw Error(Code::file_missing, "the bundle " + folder.string() + " cannot be read: " + error.code().message());
     }
+    const std::set<std::string> opened = opened_by_the_host(manifest);
     for (const auto& [name, file] : manifest.files) {
         const bool is_host = name.starts_with("host/");
-        check_file(folder, name, file, part == Part::all || is_host == (part == Part::host));
+        const bool is_in_part = part == Part::host ? is_host : !is_host || opened.contains(name);
+        check_file(folder, name, file, part == Part::all || is_in_part);
     }
 }
 

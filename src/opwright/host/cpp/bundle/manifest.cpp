@@ -1,6 +1,7 @@
 #include "bundle/manifest.h"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -43,7 +44,10 @@ Release release(const Value& value) {
     };
     if (dot == std::string::npos || !is_number(whole.substr(0, dot)) || !is_number(whole.substr(dot + 1)))
         value.refuse("a release such as \"2.13\"");
-    return {std::stoi(whole.substr(0, dot)), std::stoi(whole.substr(dot + 1))};
+    Release found;
+    std::from_chars(whole.data(), whole.data() + dot, found.major);
+    std::from_chars(whole.data() + dot + 1, whole.data() + whole.size(), found.minor);
+    return found;
 }
 
 Releases releases(const Value& value) {
@@ -103,15 +107,15 @@ Manifest::Input input(const Value& value) {
     return found;
 }
 
-Manifest::InputDim input_dim(const Value& value, const std::vector<Manifest::Input>& inputs) {
+// `places`: of the inputs, by their names.
+Manifest::InputDim input_dim(const Value& value, const std::vector<Manifest::Input>& inputs,
+                             const std::map<std::string, size_t>& places) {
     value.has_keys({"input", "dim"});
-    const std::string name = value.at("input").text();
-    const auto input =
-        std::find_if(inputs.begin(), inputs.end(), [&name](const auto& one) { return one.name == name; });
-    if (input == inputs.end()) value.at("input").refuse("the name of an input");
+    const auto found = places.find(value.at("input").text());
+    if (found == places.end()) value.at("input").refuse("the name of an input");
     const auto dim = static_cast<size_t>(value.at("dim").integer(0));
-    if (dim >= input->dims.size()) value.at("dim").refuse("a dimension of that input");
-    return {static_cast<size_t>(input - inputs.begin()), dim};
+    if (dim >= inputs[found->second].dims.size()) value.at("dim").refuse("a dimension of that input");
+    return {found->second, dim};
 }
 
 Manifest::Output output(const Value& value) {
@@ -186,9 +190,12 @@ Manifest parse_manifest(std::string_view text) {
         names.push_back(manifest.inputs.back().name);
     }
     require_distinct(all.at("inputs"), names);
+    std::map<std::string, size_t> places;
+    for (size_t i = 0; i < names.size(); ++i) places[names[i]] = i;
     for (const Value& group : all.at("equal_dims").list()) {
         manifest.equal_dims.emplace_back();
-        for (const Value& one : group.list()) manifest.equal_dims.back().push_back(input_dim(one, manifest.inputs));
+        for (const Value& one : group.list())
+            manifest.equal_dims.back().push_back(input_dim(one, manifest.inputs, places));
     }
     names.clear();
     for (const Value& one : all.at("outputs").list()) {

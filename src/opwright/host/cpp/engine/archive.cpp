@@ -2,19 +2,19 @@
 
 #include <torch/csrc/jit/serialization/pickle.h>
 
-#include <filesystem>
-#include <fstream>
-
+#include "engine/file.h"
 #include "engine/reason.h"
 
 namespace opwright::host {
 
 c10::IValue read_archive(const std::string& what, const std::string& path, Code code) {
     require_file(what, path);
-    std::ifstream file(path, std::ios::binary);
-    std::vector<char> bytes(std::filesystem::file_size(path));
-    if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
-        throw Error(Code::file_missing, what + " " + path + " cannot be read");
+    std::vector<char> bytes;
+    try {
+        bytes = read_all<std::vector<char>>(open_to_read(path).number());
+    } catch (const std::system_error& error) {
+        throw Error(Code::file_missing, what + " " + path + " cannot be read: " + reason_of(error));
+    }
     try {
         return torch::jit::pickle_load(bytes);
     } catch (const std::exception& error) {

@@ -1,20 +1,56 @@
 #include "engine/atomic_file.h"
 
+#include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "engine/leftovers.h"
 
 namespace opwright::host {
+namespace {
 
-bool write_file_atomically(const std::string& path, std::string_view bytes) {
-    const std::string part = path + ".part";  // renamed when complete: nobody sees half a file
-    std::ofstream file(part, std::ios::binary);
-    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    std::error_code error;
-    if (file) std::filesystem::rename(part, path, error);
-    if (file && !error) return true;
-    std::filesystem::remove(part, error);
-    return false;
+constexpr std::string_view part_prefix = ".opwright-", part_suffix = ".part";
+
+// Once for each folder: a list may have a hundred thousand outputs.
+void tidy_up_once(const std::string& folder) {
+    static std::mutex guard;
+    static std::set<std::string> tidied;
+    const std::lock_guard lock(guard);
+    if (tidied.insert(folder).second) remove_leftovers(folder, part_prefix, part_suffix);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+    const std::filesystem::path parent = std::filesystem::path(path_).parent_path();
+    const std::filesystem::path folder = parent.empty() ? "." : parent;
+    tidy_up_once(folder.string());
+    do {
+        if (file_) unlink(part_.c_str());
+        part_ = (folder / unique_name(part_prefix, part_suffix)).string();
+        constexpr mode_t as_the_umask_leaves = 0666;
+        file_ = Descriptor(open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, as_the_umask_leaves));
+        if (!file_) throw last_error(part_);
+    } while (!lock_as_own(file_));
+}
+
+AtomicFile::~AtomicFile() {
+    if (file_) unlink(part_.c_str());
+}
+
+void AtomicFile::commit() {
+    // Without it a machine that loses power may have the name and not the content.
+    if (fsync(file_.number()) != 0 && errno != EINVAL && errno != EROFS) throw last_error(part_);
+    if (std::rename(part_.c_str(), path_.c_str()) != 0) throw last_error(path_);
+    file_ = Descriptor();
+}
+
+void write_file_atomically(const std::string& path, std::string_view bytes) {
+    AtomicFile file(path);
+    write_all(file.descriptor(), bytes);
+    file.commit();
 }
 
 }  // namespace opwright::host

@@ -1,7 +1,5 @@
 #include "engine/dtypes.h"
 
-#include <cctype>
-
 namespace opwright::host {
 
 std::string dtype_name(at::ScalarType dtype) {
@@ -32,7 +30,8 @@ std::string dtype_name(at::ScalarType dtype) {
             break;
     }
     std::string name = c10::toString(dtype);
-    for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    for (char& letter : name)
+        if ('A' <= letter && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
     return name;
 }
 

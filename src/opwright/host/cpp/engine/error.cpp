@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "engine/one_line.h"
+
 namespace opwright {
 namespace {
 
@@ -23,14 +25,26 @@ size_t bytes_of_character(std::string_view rest) {
     return 0;
 }
 
-std::string in_one_line(std::string_view text) {
+// Whether a terminal may take the character for a command, or for the end of the line.
+bool is_control(std::string_view character) {
+    const auto byte = [character](size_t at) { return static_cast<unsigned char>(character[at]); };
+    if (character.size() == 1) return byte(0) < 32 || byte(0) == 127;
+    if (character.size() == 2) return (byte(0) == 0xc2 && byte(1) < 0xa0) || character == "\u061c";
+    if (character.size() != 3 || byte(0) != 0xe2) return false;
+    // U+200E, U+200F and U+2028 to U+202E; U+2066 to U+2069.
+    if (byte(1) == 0x80) return byte(2) == 0x8e || byte(2) == 0x8f || (0xa8 <= byte(2) && byte(2) <= 0xae);
+    return byte(1) == 0x81 && 0xa6 <= byte(2) && byte(2) <= 0xa9;
+}
+
+}  // namespace
+
+std::string host::in_one_line(std::string_view text) {
     std::string line;
     while (!text.empty()) {
         const size_t bytes = bytes_of_character(text);
-        const auto first = static_cast<unsigned char>(text[0]);
         if (bytes == 0)
             line += '?';
-        else if (first < 32 || first == 127)
+        else if (is_control(text.substr(0, bytes)))
             line += ' ';
         else
             line += text.substr(0, bytes);
@@ -39,9 +53,7 @@ std::string in_one_line(std::string_view text) {
     return line;
 }
 
-}  // namespace
-
-Error::Error(Code code, const std::string& message) : std::runtime_error(in_one_line(message)), code_(code) {}
+Error::Error(Code code, const std::string& message) : std::runtime_error(host::in_one_line(message)), code_(code) {}
 
 const char* name_of(Code code) {
     switch (code) {

@@ -124,15 +124,35 @@ std::string open_captured(const std::string& path) {
         exit_from_open();
     }
     std::set_terminate(terminate);
+    open_capture = nullptr;
     std::string failure = library ? registration_error(library) : std::string(" does not load: ") + dlerror();
     if (failure.empty()) capture.replay();
     return failure;
 }
 
+// `dlopen` replaces these in a path.
+void require_no_tokens(const std::string& path) {
+    const std::string whole = std::filesystem::absolute(path).string();
+    for (const char* token : {"ORIGIN", "LIB", "PLATFORM"})
+        for (const std::string& form : {std::string("$") + token, std::string("${") + token + "}"})
+            if (whole.find(form) != std::string::npos)
+                throw Error(Code::library_refused, "library " + path + " does not load: its path holds " + form +
+                                                       ", for which the system's loader puts another path; move it");
+}
+
 }  // namespace
+
+const char* library_being_opened() {
+    return open_capture ? open_path.c_str() : nullptr;
+}
+
+void show_standard_error() {
+    if (open_capture) open_capture->restore();
+}
 
 void open_library(const std::string& path) {
     require_file("library", path);
+    require_no_tokens(path);
     require_complete_elf(path);
     const std::string failure = open_captured(path);
     if (!failure.empty()) throw Error(Code::library_refused, "library " + path + failure);

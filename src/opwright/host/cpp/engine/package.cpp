@@ -20,6 +20,7 @@ class PackageSource {
   public:
     explicit PackageSource(const std::string& path) : path_(path) {}
     const std::string& folder() const { return path_; }
+    void remove() {}
 
   private:
     std::string path_;
@@ -29,7 +30,11 @@ class PackageSource {
 class Package : public SavedModel {
   public:
     Package(const std::string& path, int runners)
-        : source_(path), loader_(source_.folder(), "model", false, static_cast<size_t>(runners), -1) {}
+        : source_(path), loader_(source_.folder(), "model", false, static_cast<size_t>(runners), -1) {
+        // The code is mapped by now, and a process that is killed leaves nothing. Kernels for GPUs are opened when they
+        // first run.
+        if (loader_.get_metadata()["AOTI_DEVICE_KEY"] == "cpu") source_.remove();
+    }
 
     // Everything but tensors was fixed when the model was exported.
     c10::IValue run(const std::vector<c10::IValue>& arguments) override {
@@ -39,7 +44,7 @@ class Package : public SavedModel {
     }
 
   private:
-    PackageSource source_;  // outlives the loader: kernels for GPUs are opened when they first run
+    PackageSource source_;  // outlives the loader
     torch::inductor::AOTIModelPackageLoader loader_;
 };
 

@@ -3,9 +3,10 @@
 #include <c10/util/Exception.h>
 
 #include <filesystem>
-#include <iostream>
 #include <string_view>
 
+#include "engine/file.h"
+#include "engine/one_line.h"
 #include "opwright/host/error.h"
 
 namespace opwright::host {
@@ -36,6 +37,16 @@ std::string current_exception_reason() {
     }
 }
 
+Error current_error(Code code, const std::string& what) {
+    try {
+        throw;
+    } catch (const Error& error) {
+        return error;
+    } catch (...) {
+        return {code, what + current_exception_reason()};
+    }
+}
+
 void require_file(const std::string& what, const std::string& path) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
@@ -44,7 +55,12 @@ void require_file(const std::string& what, const std::string& path) {
 }
 
 void print_failure(const std::string& message) {
-    std::cerr << program_name << ": " << message << std::endl;
+    // In one piece, and not through std::cerr: threads do not mix, and what a library did to the stream is no matter.
+    const std::string line = std::string(program_name) + ": " + in_one_line(message) + "\n";
+    try {
+        write_all(STDERR_FILENO, line);
+    } catch (const std::system_error&) {  // there is nowhere else to say it
+    }
 }
 
 }  // namespace opwright::host

@@ -1,6 +1,7 @@
 #include "engine/unpacked_package.h"
 
 #include <caffe2/serialize/inline_container.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "engine/leftovers.h"
 #include "engine/reason.h"
 #include "opwright/host/error.h"
 
@@ -18,12 +20,21 @@ namespace fs = std::filesystem;
 
 constexpr size_t chunk_bytes = 1 << 20;
 
-std::string new_private_folder() {
+constexpr std::string_view folder_prefix = "opwright-package-";
+
+// Makes the folder in the first place that can be written, and removes what killed processes left there.
+fs::path new_private_folder(Descriptor& lock) {
     const char* chosen = std::getenv("TMPDIR");
     for (const char* parent : {chosen ? chosen : "/tmp", "/tmp", "/var/tmp", "/dev/shm", "."}) {
         if (access(parent, W_OK) != 0) continue;  // also where TMPDIR is empty
-        std::string folder = (fs::absolute(parent) / "opwright-XXXXXX").string();
-        if (mkdtemp(folder.data())) return folder;
+        remove_leftovers(parent, folder_prefix, "");
+        fs::path folder = fs::absolute(parent) / unique_name(folder_prefix, "");
+        while (mkdir(folder.c_str(), S_IRWXU) == 0) {
+            lock = open_to_read(folder.string(), O_DIRECTORY);
+            if (lock_as_own(lock)) return folder;
+            rmdir(folder.c_str());
+            folder.replace_filename(unique_name(folder_prefix, ""));
+        }
     }
     throw std::runtime_error("no folder for temporary files is writable: set TMPDIR to one");
 }
@@ -49,21 +60,25 @@ bool is_inside(const fs::path& record) {
 UnpackedPackage::UnpackedPackage(const std::string& path) {
     try {
         caffe2::serialize::PyTorchStreamReader archive(path);
-        folder_ = new_private_folder();
+        folder_ = new_private_folder(lock_);
         for (const std::string& record : archive.getAllRecords()) {
             if (!is_inside(record)) throw std::runtime_error("its record '" + record + "' leads out of the package");
             unpack(archive, record, folder_ / record);
         }
     } catch (const std::exception& error) {
-        std::error_code ignored;
-        fs::remove_all(folder_, ignored);
+        remove();
         throw Error(Code::model_invalid, "model " + path + " cannot be read: " + reason(error));
     }
 }
 
 UnpackedPackage::~UnpackedPackage() {
+    remove();
+}
+
+void UnpackedPackage::remove() {
     std::error_code ignored;
-    fs::remove_all(folder_, ignored);
+    if (!folder_.empty()) fs::remove_all(folder_, ignored);
+    lock_ = Descriptor();
 }
 
 }  // namespace opwright::host

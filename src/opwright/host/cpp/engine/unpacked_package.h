@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "engine/file.h"
+
 namespace opwright::host {
 
 class UnpackedPackage {
@@ -17,8 +19,12 @@ class UnpackedPackage {
 
     const std::filesystem::path& folder() const { return folder_; }
 
+    // Removes the folder before this object ends, where nothing of it will be opened again.
+    void remove();
+
   private:
     std::filesystem::path folder_;
+    Descriptor lock_;  // while it is there, no other process takes the folder for one of a killed process
 };
 
 }  // namespace opwright::host

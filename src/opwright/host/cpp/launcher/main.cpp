@@ -50,7 +50,10 @@ const char* fastest_kernels() {
     // Where /proc is not there, PyTorch does not know what the processor can do, and takes its slowest kernels.
     if (access("/proc/cpuinfo", R_OK) != 0) setenv("ATEN_CPU_CAPABILITY", fastest_kernels(), 0);
     const fs::path program = folder / *manifest.host_program;
-    setenv("LD_LIBRARY_PATH", (folder / "host" / "lib").c_str(), 1);
+    // The program looks for its libraries beside itself; those of the machine are not to come before them. Where /proc
+    // is not there, the system's loader has to be told where that is.
+    unsetenv("LD_LIBRARY_PATH");
+    setenv("LD_ORIGIN_PATH", program.parent_path().c_str(), 1);
     std::string name = "opwright-host", bundle = folder.string();
     std::vector<char*> arguments{name.data(), bundle.data()};
     arguments.insert(arguments.end(), argv + 1, argv + argc);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/dtypes.h"
+#include "model/sizes.h"
 
 namespace opwright::host {
 namespace {
@@ -11,23 +12,6 @@ std::string listed(const std::vector<Input>& inputs) {
     std::string names;
     for (const Input& input : inputs) names += (names.empty() ? "" : ", ") + input.name;
     return names.empty() ? "none" : names;
-}
-
-std::string to_string(const Dimension& dim) {
-    if (dim.max && *dim.max == dim.min) return std::to_string(dim.min);
-    return std::to_string(dim.min) + ".." + (dim.max ? std::to_string(*dim.max) : "");
-}
-
-std::string to_string(const std::vector<Dimension>& dims) {
-    std::string all;
-    for (const Dimension& dim : dims) all += (all.empty() ? "" : ", ") + to_string(dim);
-    return "(" + all + ")";
-}
-
-std::string to_string(at::IntArrayRef sizes) {
-    std::string all;
-    for (const int64_t size : sizes) all += (all.empty() ? "" : ", ") + std::to_string(size);
-    return "(" + all + ")";
 }
 
 void check_input(const Input& expected, at::DeviceType device, const at::Tensor& given) {

@@ -4,9 +4,10 @@
 
 #include <map>
 #include <optional>
-#include <sstream>
+#include <string>
 
 #include "engine/libraries.h"
+#include "engine/plain_number.h"
 #include "opwright/host/error.h"
 
 namespace opwright::host {
@@ -43,7 +44,7 @@ void check_operator(const Manifest::Operator& recorded, const std::string& libra
     if (!found)
         throw Error(Code::operator_missing, "the library " + library + " has no operator " + c10::toString(name) +
                                                 "; the bundle was made with " + recorded.schema);
-    std::ostringstream schema;
+    PlainStream schema;
     schema << found->schema();
     if (schema.str() != recorded.schema)
         throw Error(Code::schema_changed, "the library " + library + " has " + schema.str() +
@@ -59,18 +60,20 @@ void check_operator(const Manifest::Operator& recorded, const std::string& libra
 
 void require_free_namespaces(const Manifest& manifest) {
     std::map<std::string, std::string> files;
+    // An operator of each namespace that this process has.
+    std::map<std::string, std::string> known;
+    for (const c10::OperatorName& one : c10::Dispatcher::singleton().getAllOpNames())
+        known.emplace(one.name.substr(0, one.name.find("::")), c10::toString(one));
     for (const Manifest::Library& library : manifest.libraries) {
         for (const std::string& name : library.namespaces) {
             if (const auto [other, is_new] = files.emplace(name, library.file); !is_new)
                 throw Error(Code::namespace_taken, "the namespace " + name + " of " + library.file + " is taken: " +
                                                        other->second + " of this bundle has it. Leave one of them out");
             if (is_open(manifest, library, name)) continue;
-            for (const c10::OperatorName& known : c10::Dispatcher::singleton().getAllOpNames())
-                if (known.name.starts_with(name + "::"))
-                    throw Error(Code::namespace_taken, "the namespace " + name + " of " + library.file +
-                                                           " is taken: this process has " + c10::toString(known) +
-                                                           " from another library. Run the bundle in a process of its "
-                                                           "own");
+            if (const auto found = known.find(name); found != known.end())
+                throw Error(Code::namespace_taken, "the namespace " + name + " of " + library.file +
+                                                       " is taken: this process has " + found->second +
+                                                       " from another library. Run the bundle in a process of its own");
         }
     }
 }

@@ -4,20 +4,20 @@
 
 #include <algorithm>
 #include <mutex>
-#include <sstream>
 #include <utility>
 
 #include "bundle/folder.h"
 #include "bundle/processor.h"
 #include "engine/archive.h"
 #include "engine/dtypes.h"
-#include "engine/libraries.h"
+#include "engine/plain_number.h"
 #include "engine/reason.h"
 #include "engine/saved_model.h"
 #include "model/deviation.h"
 #include "model/device.h"
 #include "model/inputs.h"
 #include "model/libraries.h"
+#include "model/outputs.h"
 #include "opwright/host.h"
 
 const char* const opwright::host::program_name = "host";
@@ -25,6 +25,11 @@ const char* const opwright::host::program_name = "host";
 namespace opwright {
 
 struct Model::Loaded {
+    static std::shared_ptr<const Loaded> from(const std::filesystem::path& folder, const LoadOptions& options);
+
+    // How far the outputs lie from those of a golden. Throws Error where that is too far.
+    double deviation_from(const std::string& name, const Model& model) const;
+
     std::filesystem::path folder;
     host::Manifest manifest;
     at::DeviceType device = at::kCPU;
@@ -77,17 +82,6 @@ std::unique_ptr<host::SavedModel> load_saved(const std::filesystem::path& folder
     return host::load_package(path, runners);
 }
 
-void check_outputs(const std::vector<Output>& expected, const std::vector<at::Tensor>& found) {
-    if (found.size() != expected.size())
-        throw Error(Code::run_failed, "the model gave " + std::to_string(found.size()) + " outputs; expected " +
-                                          std::to_string(expected.size()));
-    for (size_t i = 0; i < expected.size(); ++i)
-        if (found[i].scalar_type() != expected[i].dtype)
-            throw Error(Code::run_failed, "the output " + expected[i].name + " has the dtype " +
-                                              host::dtype_name(found[i].scalar_type()) + "; expected " +
-                                              host::dtype_name(expected[i].dtype));
-}
-
 std::vector<at::Tensor> tensors(const c10::IValue& value) {
     std::vector<at::Tensor> found;
     host::collect_tensors(value, found);
@@ -96,19 +90,15 @@ std::vector<at::Tensor> tensors(const c10::IValue& value) {
 
 }  // namespace
 
-Model::Model(std::shared_ptr<const Loaded> loaded) : loaded_(std::move(loaded)) {}
-
-Model Model::load(const std::filesystem::path& folder, const LoadOptions& options) {
-    if (options.runners < 1)
-        throw Error(Code::usage, "runners is " + std::to_string(options.runners) + "; expected a number from 1 on");
-    // Libraries register their operators in tables of the whole process.
-    static std::mutex one_at_a_time;
-    const std::lock_guard lock(one_at_a_time);
+std::shared_ptr<const Model::Loaded> Model::Loaded::from(const std::filesystem::path& folder,
+                                                         const LoadOptions& options) {
     auto loaded = std::make_shared<Loaded>();
     loaded->folder = folder;
     loaded->manifest = host::read_manifest(folder);
     const host::Manifest& manifest = loaded->manifest;
-    host::check_files(folder, manifest, host::Part::all_but_host);
+    // All of it: a library of the bundle may name one in host/ as a library that it needs.
+    const bool is_own = host::is_own_program(folder, manifest);
+    host::check_files(folder, manifest, is_own ? host::Part::all_but_host : host::Part::all);
     loaded->inputs = inputs_of(manifest);
     loaded->outputs = outputs_of(manifest);
     check_torch(manifest.torch, "the bundle " + folder.string());
@@ -121,7 +111,55 @@ Model Model::load(const std::filesystem::path& folder, const LoadOptions& option
     host::open_libraries(folder, manifest);
     host::check_operators(manifest);
     loaded->saved = load_saved(folder, manifest, loaded->device, options.runners);
-    return Model(std::move(loaded));
+    return loaded;
+}
+
+double Model::Loaded::deviation_from(const std::string& name, const Model& model) const {
+    const c10::IValue golden = host::read_archive("golden", (folder / name).string(), Code::golden_differs);
+    if (!golden.isTuple() || golden.toTupleRef().elements().size() != 3)
+        throw Error(Code::golden_differs, name + " is not a tuple of inputs, outputs and scales");
+    std::vector<at::Tensor> given = tensors(golden.toTupleRef().elements()[0]);
+    for (at::Tensor& input : given) input = input.to(device);
+    const std::vector<at::Tensor> wanted = tensors(golden.toTupleRef().elements()[1]);
+    const std::vector<at::Tensor> scales = tensors(golden.toTupleRef().elements()[2]);
+    const std::vector<at::Tensor> found = model.run(given);
+    if (wanted.size() != found.size())
+        throw Error(Code::golden_differs, name + " holds " + std::to_string(wanted.size()) + " outputs; expected " +
+                                              std::to_string(found.size()));
+    double farthest = 0;
+    for (size_t i = 0; i < found.size(); ++i) {
+        const std::string what = "the output " + outputs[i].name + " for " + name;
+        if (found[i].sizes() != wanted[i].sizes() || found[i].scalar_type() != wanted[i].scalar_type())
+            throw Error(Code::golden_differs,
+                        what + " has another shape or dtype than it had when the bundle was shipped");
+        if (scales.size() <= i || scales[i].sizes() != wanted[i].sizes() || !scales[i].is_floating_point())
+            throw Error(Code::golden_differs, what + " has no scale of its shape");
+        const double far = host::relative_deviation(found[i], wanted[i], scales[i]);
+        if (!(far <= manifest.tolerance))
+            throw Error(Code::golden_differs, what + " differs by " + host::plain_number(far) +
+                                                  " of the scale of an element; expected at most " +
+                                                  host::plain_number(manifest.tolerance));
+        farthest = std::max(farthest, far);
+    }
+    return farthest;
+}
+
+Model::Model(std::shared_ptr<const Loaded> loaded) : loaded_(std::move(loaded)) {}
+
+Model Model::load(const std::filesystem::path& folder, const LoadOptions& options) {
+    if (options.runners < 1)
+        throw Error(Code::usage, "runners is " + std::to_string(options.runners) + "; expected a number from 1 on");
+    // Libraries register their operators in tables of the whole process.
+    static std::mutex one_at_a_time;
+    const std::lock_guard lock(one_at_a_time);
+    try {
+        return Model(Loaded::from(folder, options));
+    } catch (const Error&) {
+        throw;
+    } catch (...) {
+        throw Error(Code::internal,
+                    "the bundle " + folder.string() + " cannot be loaded: " + host::current_exception_reason());
+    }
 }
 
 std::vector<at::Tensor> Model::run(const std::vector<at::Tensor>& inputs) const {
@@ -131,15 +169,15 @@ std::vector<at::Tensor> Model::run(const std::vector<at::Tensor>& inputs) const 
     // A package reads the memory of its inputs as its samples lay there, one element behind the other, and does not
     // look.
     const bool as_they_are = loaded_->manifest.model_kind == host::Manifest::Kind::torchscript;
-    std::vector<c10::IValue> arguments;
-    for (const at::Tensor& input : inputs) arguments.emplace_back(as_they_are ? input : input.contiguous());
     std::vector<at::Tensor> found;
     try {
+        std::vector<c10::IValue> arguments;
+        for (const at::Tensor& input : inputs) arguments.emplace_back(as_they_are ? input : input.contiguous());
         found = tensors(loaded_->saved->run(arguments));
     } catch (...) {
         throw Error(Code::run_failed, "the model failed on these inputs: " + host::current_exception_reason());
     }
-    check_outputs(loaded_->outputs, found);
+    host::check_outputs(loaded_->outputs, found);
     return found;
 }
 
@@ -149,35 +187,19 @@ std::vector<at::Tensor> Model::run(const std::map<std::string, at::Tensor>& inpu
 
 double Model::verify() const {
     host::check_files(loaded_->folder, loaded_->manifest, host::Part::all);
+    if (loaded_->manifest.goldens.empty())
+        throw Error(Code::golden_differs,
+                    "the bundle " + loaded_->folder.string() +
+                        " has no goldens, so there is nothing to compare its model with; expected "
+                        "at least one: ship the model again");
     double farthest = 0;
     for (const std::string& name : loaded_->manifest.goldens) {
-        const c10::IValue golden =
-            host::read_archive("golden", (loaded_->folder / name).string(), Code::golden_differs);
-        if (!golden.isTuple() || golden.toTupleRef().elements().size() != 3)
-            throw Error(Code::golden_differs, name + " is not a tuple of inputs, outputs and scales");
-        std::vector<at::Tensor> inputs = tensors(golden.toTupleRef().elements()[0]);
-        for (at::Tensor& input : inputs) input = input.to(loaded_->device);
-        const std::vector<at::Tensor> wanted = tensors(golden.toTupleRef().elements()[1]);
-        const std::vector<at::Tensor> scales = tensors(golden.toTupleRef().elements()[2]);
-        const std::vector<at::Tensor> found = run(inputs);
-        if (wanted.size() != found.size())
-            throw Error(Code::golden_differs, name + " holds " + std::to_string(wanted.size()) + " outputs; expected " +
-                                                  std::to_string(found.size()));
-        for (size_t i = 0; i < found.size(); ++i) {
-            const std::string what = "the output " + loaded_->outputs[i].name + " for " + name;
-            if (found[i].sizes() != wanted[i].sizes() || found[i].scalar_type() != wanted[i].scalar_type())
-                throw Error(Code::golden_differs,
-                            what + " has another shape or dtype than it had when the bundle was shipped");
-            if (scales.size() <= i || scales[i].sizes() != wanted[i].sizes() || !scales[i].is_floating_point())
-                throw Error(Code::golden_differs, what + " has no scale of its shape");
-            const double far = host::relative_deviation(found[i], wanted[i], scales[i]);
-            if (!(far <= loaded_->manifest.tolerance)) {
-                std::ostringstream figures;
-                figures << what << " differs by " << far << " of the scale of an element; expected at most "
-                        << loaded_->manifest.tolerance;
-                throw Error(Code::golden_differs, figures.str());
-            }
-            farthest = std::max(farthest, far);
+        try {
+            farthest = std::max(farthest, loaded_->deviation_from(name, *this));
+        } catch (const Error&) {
+            throw;
+        } catch (...) {
+            throw Error(Code::golden_differs, name + " cannot be compared: " + host::current_exception_reason());
         }
     }
     return farthest;

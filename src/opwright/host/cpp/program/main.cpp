@@ -3,19 +3,25 @@
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
-#include <iostream>
+#include <system_error>
 
+#include "engine/activity.h"
 #include "engine/atomic_file.h"
 #include "engine/reason.h"
 #include "opwright/host.h"
+#include "program/last_words.h"
 #include "program/npy.h"
 #include "program/npz.h"
 #include "program/options.h"
 #include "program/report.h"
 #include "program/requests.h"
 #include "program/runs.h"
+#include "program/streams.h"
+#include "program/unwritable.h"
 
 namespace opwright::host {
 namespace {
@@ -30,8 +36,11 @@ void write_lone_array(const std::string& path, const Answer& answer) {
     if (answer.outputs.size() != 1)
         throw Error(Code::output_unwritable, "the output " + path + " holds one array, and the model gives " +
                                                  std::to_string(answer.outputs.size()) + ": name an .npz file");
-    if (write_file_atomically(path, write_npy(answer.outputs[0]))) return;
-    throw Error(Code::output_unwritable, "the output " + path + " cannot be written: is its folder there, and yours?");
+    try {
+        write_file_atomically(path, write_npy(answer.outputs[0]));
+    } catch (const std::system_error& error) {
+        throw_unwritable(path, error);
+    }
 }
 
 void write_outputs(const std::string& path, const Answer& answer, const Model& model) {
@@ -51,9 +60,14 @@ int run(const Options& options, Report& report, Clock::time_point began) {
     // NNPACK reads it to detect the processor, and prints an error at every run if it cannot.
     if (access("/proc/cpuinfo", R_OK) != 0) at::globalContext().setUserEnabledNNPACK(false);
     const auto start = Clock::now();
-    const Model model = Model::load(options.bundle, {options.runners});
+    const Model model = [&options] {
+        const ActivityScope scope("loaded", "the bundle");
+        return Model::load(options.bundle, {options.runners});
+    }();
+    announce_early_end_first();
     const double load_seconds = seconds_since(start);
     if (options.verify) {
+        const ActivityScope scope("computed", "the goldens");
         report.verified(model, model.verify());
         report.require_written();
         return EXIT_SUCCESS;
@@ -63,16 +77,24 @@ int run(const Options& options, Report& report, Clock::time_point began) {
     const Request* failed = nullptr;  // the first of the list
     int code = EXIT_SUCCESS;          // its own
     const Runs runs = run_all(model, requests, options, [&](const Request& request, Answer& answer) {
-        try {
-            if (!answer.error && !request.output.empty()) write_outputs(request.output, answer, model);
-        } catch (const Error& error) {
-            answer.error = error;
+        if (!answer.error && !request.output.empty())
+            answer.error = error_of(Code::output_unwritable, "the output " + request.output + " cannot be written: ",
+                                    [&] { write_outputs(request.output, answer, model); });
+        const auto report_it = [&] { report.answer(request, answer, model); };
+        if (const auto unprintable = error_of(Code::internal, "the answer cannot be printed: ", report_it)) {
+            answer.error = unprintable;
+            report.answer(request, answer, model);
         }
-        report.answer(request, answer, model);
         if (!answer.error || (failed && failed < &request)) return;
         failed = &request;
         code = static_cast<int>(answer.error->code());
     });
+    const size_t asked =
+        std::min(static_cast<size_t>(options.runners), requests.size() * static_cast<size_t>(options.repeat));
+    if (runs.runners < asked)
+        print_failure(std::to_string(runs.runners) + " of " + std::to_string(asked) +
+                      " runners computed: the system gave no more threads; name fewer with --runners, or raise its "
+                      "limit");
     report.figures(runs, load_seconds, before_runs + runs.first_result_seconds);
     report.require_written();
     return code;
@@ -84,21 +106,24 @@ int run(const Options& options, Report& report, Clock::time_point began) {
 int main(int argc, char** argv) {
     const auto began = std::chrono::steady_clock::now();
     using namespace opwright;
+    host::fill_standard_descriptors();
+    std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of the system is an error of `write` then
+    int code = EXIT_SUCCESS;
     try {
         const std::optional<host::Options> options = host::parse_options(argc, argv);
         if (!options) return EXIT_SUCCESS;
         host::Report report(*options);
-        try {
-            return host::run(*options, report, began);
-        } catch (const Error& error) {
-            report.failed(error);
-            return static_cast<int>(error.code());
+        host::announce_early_end(report.json_descriptor());
+        const auto run = [&] { code = host::run(*options, report, began); };
+        if (const auto error = host::error_of(Code::internal, "", run)) {
+            code = static_cast<int>(error->code());
+            report.failed(*error);
         }
-    } catch (const Error& error) {
-        host::print_failure(error.what());
-        return static_cast<int>(error.code());
     } catch (...) {
-        host::print_failure(host::current_exception_reason());
-        return static_cast<int>(Code::internal);
+        const Error error = host::current_error(Code::internal);
+        code = static_cast<int>(error.code());
+        host::print_failure(error.what());
     }
+    host::end_is_expected();
+    return code;
 }

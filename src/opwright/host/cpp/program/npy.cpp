@@ -121,6 +121,9 @@ at::Tensor read_npy(const std::string& what, std::string_view bytes) {
 }
 
 std::string write_npy(const at::Tensor& tensor) {
+    if (tensor.layout() != at::kStrided)
+        throw Error(Code::output_unwritable,
+                    "an output that is sparse cannot be written: NumPy has no such arrays; return it as a dense one");
     at::Tensor own = tensor.detach().cpu().resolve_conj().resolve_neg();
     if (own.scalar_type() == at::kBFloat16 || c10::isFloat8Type(own.scalar_type())) own = own.to(at::kFloat);
     own = own.contiguous();

@@ -1,17 +1,19 @@
 #include "program/npz.h"
 
-#include <minizip/unzip.h>
-#include <minizip/zip.h>
+#include <zlib.h>
 
 #include <algorithm>
-#include <array>
+#include <cerrno>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
+#include <system_error>
 
+#include "engine/atomic_file.h"
 #include "opwright/host/error.h"
 #include "program/npy.h"
 #include "program/unreadable.h"
+#include "program/unwritable.h"
+#include "program/zip.h"
 
 namespace opwright::host {
 namespace {
@@ -19,6 +21,8 @@ namespace {
 constexpr std::string_view suffix = ".npy";
 // A small file can unpack to any size.
 constexpr uint64_t largest = uint64_t{1} << 36;
+constexpr size_t longest_name = 1024;
+constexpr uLong utf8_flag = 1 << 11;  // .ZIP File Format Specification, 4.4.4: the name is UTF-8
 
 std::string read_entry(unzFile file, const std::string& what) {
     if (unzOpenCurrentFile(file) != UNZ_OK) refuse_input(what, "its archive is damaged");
@@ -35,21 +39,66 @@ std::string read_entry(unzFile file, const std::string& what) {
     return bytes;
 }
 
+// As UTF-8, which NumPy writes and marks as such; older programs do not mark it.
+std::string name_of_entry(unzFile file, const std::string& what) {
+    std::string name(longest_name + 1, '\0');
+    unz_file_info64 info = {};
+    if (unzGetCurrentFileInfo64(file, &info, name.data(), name.size(), nullptr, 0, nullptr, 0) != UNZ_OK)
+        refuse_input(what, "its archive is damaged");
+    if (info.size_filename > longest_name) refuse_input(what, "a name in it is longer than 1,024 bytes");
+    name.resize(info.size_filename);
+    if (name.find('\0') != std::string::npos) refuse_input(what, "a name in it holds a NUL");
+    return name;
+}
+
+// Whether a program that unpacks the archive would write elsewhere. A name such as a/b is a folder in it.
+bool leads_out(std::string_view name) {
+    if (name.starts_with('/') || name.find_first_of(":\\") != std::string_view::npos) return true;
+    for (size_t start = 0; start <= name.size();) {
+        const size_t end = std::min(name.find('/', start), name.size());
+        if (name.substr(start, end - start) == "..") return true;
+        start = end + 1;
+    }
+    return false;
+}
+
+bool is_ascii(std::string_view text) {
+    return std::all_of(text.begin(), text.end(), [](char letter) { return static_cast<unsigned char>(letter) < 128; });
+}
+
+void write_archive(ZipTarget& target, const std::vector<std::pair<std::string, at::Tensor>>& arrays) {
+    const std::unique_ptr<void, int (*)(zipFile)> file(create_zip(target),
+                                                       [](zipFile open) { return zipClose(open, nullptr); });
+    bool done = file != nullptr;
+    for (const auto& [name, tensor] : arrays) {
+        const std::string bytes = write_npy(tensor);
+        const zip_fileinfo info = {};  // without a time: equal outputs give equal files
+        const std::string entry = name + std::string(suffix);
+        const uLong flags = is_ascii(entry) ? 0 : utf8_flag;
+        // Stored, not compressed; minizip's own defaults for the rest, which is for compression and passwords.
+        done = done && zipOpenNewFileInZip4_64(file.get(), entry.c_str(), &info, nullptr, 0, nullptr, 0, nullptr, 0, 0,
+                                               0, -MAX_WBITS, DEF_MEM_LEVEL, Z_DEFAULT_STRATEGY, nullptr, 0, 0, flags,
+                                               1) == ZIP_OK;
+        for (size_t at = 0; done && at < bytes.size(); at += 1 << 30) {
+            const auto size = static_cast<unsigned>(std::min<size_t>(bytes.size() - at, 1 << 30));
+            done = zipWriteInFileInZip(file.get(), bytes.data() + at, size) == ZIP_OK;
+        }
+        done = done && zipCloseFileInZip(file.get()) == ZIP_OK;
+    }
+    if (!done && target.error == 0) target.error = EIO;
+}
+
 }  // namespace
 
-std::map<std::string, at::Tensor> read_npz(const std::string& path) {
+std::map<std::string, at::Tensor> read_npz(const std::string& path, std::string_view bytes) {
     const std::string what = "the input file " + path;
-    const std::unique_ptr<void, int (*)(unzFile)> file(unzOpen64(path.c_str()), unzClose);
+    ZipSource source{bytes};
+    const std::unique_ptr<void, int (*)(unzFile)> file(open_zip(source), unzClose);
     if (!file) refuse_input(what, "it is not an .npz file");
     std::map<std::string, at::Tensor> arrays;
     int state = unzGoToFirstFile(file.get());
     for (; state == UNZ_OK; state = unzGoToNextFile(file.get())) {
-        std::array<char, 1024> buffer{};
-        unz_file_info64 info = {};
-        if (unzGetCurrentFileInfo64(file.get(), &info, buffer.data(), buffer.size() - 1, nullptr, 0, nullptr, 0) !=
-            UNZ_OK)
-            refuse_input(what, "its archive is damaged");
-        std::string name = buffer.data();
+        std::string name = name_of_entry(file.get(), what);
         if (!name.ends_with(suffix))
             refuse_input(what, "it holds '" + name.substr(0, 40) + "', which is not an .npy file");
         name.resize(name.size() - suffix.size());
@@ -61,26 +110,20 @@ std::map<std::string, at::Tensor> read_npz(const std::string& path) {
 }
 
 void write_npz(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& arrays) {
-    const std::string part = path + ".part";
-    zipFile file = zipOpen64(part.c_str(), APPEND_STATUS_CREATE);
-    bool well = file != nullptr;
-    for (const auto& [name, tensor] : arrays) {
-        const std::string bytes = write_npy(tensor);
-        zip_fileinfo info = {};  // without a time: equal outputs give equal files
-        well = well && zipOpenNewFileInZip64(file, (name + std::string(suffix)).c_str(), &info, nullptr, 0, nullptr, 0,
-                                             nullptr, 0, 0, 1) == ZIP_OK;
-        for (size_t at = 0; well && at < bytes.size(); at += 1 << 30) {
-            const auto size = static_cast<unsigned>(std::min<size_t>(bytes.size() - at, 1 << 30));
-            well = zipWriteInFileInZip(file, bytes.data() + at, size) == ZIP_OK;
-        }
-        well = well && zipCloseFileInZip(file) == ZIP_OK;
+    for (const auto& [name, tensor] : arrays)
+        if (leads_out(name))
+            throw Error(Code::output_unwritable,
+                        "the output " + path + " cannot be written: the name '" + name +
+                            "' of an array is a path out of the archive; give that output of the model another name");
+    try {
+        AtomicFile file(path);
+        ZipTarget target{file.descriptor()};
+        write_archive(target, arrays);
+        if (target.error) throw std::system_error(target.error, std::generic_category(), path);
+        file.commit();
+    } catch (const std::system_error& error) {
+        throw_unwritable(path, error);
     }
-    if (file) well = zipClose(file, nullptr) == ZIP_OK && well;
-    std::error_code error;
-    if (well) std::filesystem::rename(part, path, error);
-    if (well && !error) return;
-    std::filesystem::remove(part, error);
-    throw Error(Code::output_unwritable, "the output " + path + " cannot be written: is its folder there, and yours?");
 }
 
 }  // namespace opwright::host

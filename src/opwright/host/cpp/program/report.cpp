@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <iostream>
+#include <iomanip>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "engine/dtypes.h"
 #include "engine/libraries.h"
+#include "engine/one_line.h"
+#include "engine/plain_number.h"
 #include "engine/reason.h"
 
 namespace opwright::host {
@@ -18,9 +18,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Text from elsewhere, an operator's message say, need not be UTF-8.
+// In ASCII: text from elsewhere, an operator's message say, need not be UTF-8, and may be a command of the terminal.
 std::string line_of(const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
 Json as_json(const Error& error) {
@@ -38,7 +38,7 @@ Top top_of(const at::Tensor& output, int wanted) {
 }
 
 bool has_rows(const at::Tensor& output) {
-    return output.numel() > 0 && !output.is_complex();
+    return output.numel() > 0 && !output.is_complex() && output.layout() == at::kStrided;
 }
 
 Json top_as_json(const at::Tensor& output, int wanted) {
@@ -58,13 +58,9 @@ void print_top(std::ostream& out, const at::Tensor& output, int wanted) {
     const Top top = top_of(output, wanted);
     for (int64_t row = 0; row < top.values.size(0); ++row) {
         if (top.values.size(0) > 1) out << "  row " << row << '\n';
-        for (int64_t i = 0; i < top.values.size(1); ++i) {
-            char line[64];
-            std::snprintf(line, sizeof line, "  %6lld  %.6g\n",
-                          static_cast<long long>(top.places[row][i].item().toLong()),
-                          top.values[row][i].item().toDouble());
-            out << line;
-        }
+        for (int64_t i = 0; i < top.values.size(1); ++i)
+            out << "  " << std::setw(6) << top.places[row][i].item().toLong() << "  "
+                << plain_number(top.values[row][i].item().toDouble()) << '\n';
     }
 }
 
@@ -75,9 +71,7 @@ double percentile(const std::vector<double>& sorted, double part) {
 }
 
 std::string milliseconds(double seconds) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3f ms", seconds * 1e3);
-    return text;
+    return plain_number(seconds * 1e3, 3) + " ms";
 }
 
 Json answer_as_json(const Request& request, const Answer& answer, const Model& model, const Options& options) {
@@ -101,40 +95,48 @@ Json answer_as_json(const Request& request, const Answer& answer, const Model& m
     return line;
 }
 
-void print_answer(std::ostream& out, const Request& request, const Answer& answer, const Model& model,
-                  const Options& options) {
-    if (!request.name.empty()) out << request.name << '\n';
+std::string answer_as_text(const Request& request, const Answer& answer, const Model& model, const Options& options) {
+    PlainStream out;
+    if (!request.name.empty()) out << in_one_line(request.name) << '\n';
     for (size_t i = 0; i < answer.outputs.size(); ++i) {
         const at::Tensor& output = answer.outputs[i];
-        out << model.outputs()[i].name << ": " << dtype_name(output.scalar_type()) << ' ' << output.sizes() << '\n';
+        out << in_one_line(model.outputs()[i].name) << ": " << dtype_name(output.scalar_type()) << ' ' << output.sizes()
+            << '\n';
         if (options.top_k && has_rows(output)) print_top(out, output, options.top_k);
     }
-    if (!request.output.empty()) out << "written to " << request.output << '\n';
+    if (!request.output.empty()) out << "written to " << in_one_line(request.output) << '\n';
     if (!answer.repeats) out << "further runs gave other bits\n";
-    out << std::flush;
+    return out.str();
 }
 
 }  // namespace
 
 Report::Report(const Options& options) : options_(options) {
-    if (options.json != "-") text_ = &std::cout;
+    if (options.json == "-") {
+        json_.emplace(take_standard_output());
+        return;
+    }
+    text_.emplace(Descriptor(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)));
     if (options.json.empty()) return;
-    json_ = &std::cout;
-    if (options.json == "-") return;
-    file_.open(options.json);
-    json_ = &file_;
-    if (!file_)
+    constexpr mode_t as_the_umask_leaves = 0666;
+    Descriptor file(open(options.json.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, as_the_umask_leaves));
+    if (!file)
         throw Error(Code::output_unwritable, "--json " + options.json +
                                                  " cannot be written: name a file in a folder that exists, or - for "
                                                  "standard output");
+    json_.emplace(std::move(file));
+}
+
+int Report::json_descriptor() const {
+    return json_ ? json_->descriptor() : -1;
 }
 
 void Report::answer(const Request& request, const Answer& answer, const Model& model) {
-    if (json_) *json_ << line_of(answer_as_json(request, answer, model, options_)) << std::endl;
-    if (answer.error)
-        print_failure((request.name.empty() ? "" : request.name + ": ") + answer.error->what());
-    else if (text_)
-        print_answer(*text_, request, answer, model, options_);
+    const std::string json = json_ ? line_of(answer_as_json(request, answer, model, options_)) : "";
+    const std::string text = text_ && !answer.error ? answer_as_text(request, answer, model, options_) : "";
+    if (json_) *json_ << json << std::endl;
+    if (answer.error) print_failure((request.name.empty() ? "" : request.name + ": ") + answer.error->what());
+    if (text_) *text_ << text << std::flush;
 }
 
 void Report::figures(const Runs& runs, double load_seconds, double first_result_seconds) {
@@ -166,16 +168,16 @@ void Report::verified(const Model& model, double farthest) {
         *json_ << line_of({{"verified", options_.bundle}, {"farthest", farthest}, {"device", model.device()}})
                << std::endl;
     if (text_)
-        *text_ << options_.bundle << " is OK: the largest relative deviation from the goldens is " << farthest
-               << std::endl;
+        *text_ << in_one_line(options_.bundle) << " is OK: the largest relative deviation from the goldens is "
+               << plain_number(farthest) << std::endl;
 }
 
 void Report::require_written() const {
-    for (const std::ostream* out : {json_, text_})
-        if (out && !*out)
-            throw Error(Code::output_unwritable,
-                        (out == &std::cout ? std::string("standard output") : "--json " + options_.json) +
-                            " cannot be written: is the disk full?");
+    const auto require = [](const std::optional<DescriptorStream>& out, const std::string& name) {
+        if (out && !*out) throw Error(Code::output_unwritable, name + " cannot be written: is the disk full?");
+    };
+    require(json_, options_.json == "-" ? "standard output" : "--json " + options_.json);
+    require(text_, "standard output");
 }
 
 void Report::failed(const Error& error) {

@@ -1,13 +1,13 @@
 // What the program prints: text for people, JSON for programs.
 #pragma once
 
-#include <fstream>
-#include <ostream>
+#include <optional>
 
 #include "opwright/host.h"
 #include "program/options.h"
 #include "program/requests.h"
 #include "program/runs.h"
+#include "program/streams.h"
 
 namespace opwright::host {
 
@@ -16,7 +16,11 @@ class Report {
     // Throws Error with `output_unwritable` where --json names a file that cannot be written.
     explicit Report(const Options& options);
 
-    // One request's answer: its outputs or its error.
+    // Where JSON goes; below 0 without it.
+    int json_descriptor() const;
+
+    // One request's answer: its outputs or its error. Throws what PyTorch throws, for an output that it cannot sort
+    // say; nothing was printed then.
     void answer(const Request& request, const Answer& answer, const Model& model);
 
     // Times of all runs. `load_seconds`: of the bundle; `first_result_seconds`: since the program began.
@@ -33,9 +37,8 @@ class Report {
 
   private:
     const Options& options_;
-    std::ofstream file_;
-    std::ostream* json_ = nullptr;  // null without --json
-    std::ostream* text_ = nullptr;  // null if JSON replaces it
+    std::optional<DescriptorStream> json_;  // empty without --json
+    std::optional<DescriptorStream> text_;  // empty if JSON replaces it
 };
 
 }  // namespace opwright::host

@@ -1,26 +1,29 @@
 #include "program/requests.h"
 
 #include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <new>
 
+#include "engine/file.h"
 #include "model/inputs.h"
 #include "program/npy.h"
 #include "program/npz.h"
 #include "program/picture.h"
+#include "program/unreadable.h"
 
 namespace opwright::host {
 namespace {
 
 std::string read_file(const std::string& path) {
-    std::error_code error;
-    std::ifstream file(path, std::ios::binary);
-    if (!std::filesystem::is_regular_file(path, error) || !file)
-        throw Error(Code::input_unreadable, "the input file " + path + " is not there, or is not yours to read");
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    try {
+        const Descriptor file = open_to_read(path);
+        if (!is_regular(file)) refuse_input("the input file " + path, "it is not a file");
+        return read_all(file.number());
+    } catch (const std::system_error& error) {
+        refuse_input("the input file " + path, reason_of(error));
+    } catch (const std::bad_alloc&) {
+        refuse_input("the input file " + path, "it is larger than memory");
+    }
 }
 
 at::Tensor from_picture(const std::string& path, const std::string& bytes, const Input& input) {
@@ -46,57 +49,33 @@ const Input& input_named(const Model& model, const std::string& name) {
     throw Error(Code::input_unknown, "the input " + name + " is unknown; expected " + names);
 }
 
-// A line such as {"inputs": {"image": "a.jpg"}, "output": "a.npz"}; paths begin at the folder of the list.
-void read_line(const std::string& line, const std::filesystem::path& folder, Request& request) {
-    using Json = nlohmann::json;
-    const auto refuse = [](const std::string& why) {
-        throw Error(Code::input_unreadable, "the request " + why +
-                                                "; expected {\"inputs\": {\"name\": \"file\"}, \"output\": \"file\"}, "
-                                                "the output or not");
-    };
-    const Json json = Json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("inputs") || !json["inputs"].is_object()) refuse("has no inputs");
-    for (const auto& [key, value] : json.items()) {
-        if (key == "output" && value.is_string())
-            request.output = (folder / value.get<std::string>()).string();
-        else if (key != "inputs")
-            refuse("has an unknown " + Json(key).dump(-1, ' ', true, Json::error_handler_t::replace));
-    }
-    for (const auto& [name, file] : json["inputs"].items()) {
-        if (!file.is_string()) refuse("has an input that is not a file name");
-        request.inputs.push_back(name + "=" + (folder / file.get<std::string>()).string());
+std::string read_list(const std::string& path) {
+    try {
+        if (path == "-") return read_all(STDIN_FILENO);
+        const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));  // a pipe, too
+        if (!file) throw last_error(path);
+        return read_all(file.number());
+    } catch (const std::system_error& error) {
+        throw Error(Code::input_unreadable, "the list of requests " + path + " cannot be read: " + reason_of(error));
     }
 }
 
-std::vector<Request> read_list(const std::string& path) {
-    std::ifstream file;
-    if (path != "-") {
-        file.open(path);
-        if (!file) throw Error(Code::input_unreadable, "the list of requests " + path + " cannot be read");
-    }
-    std::istream& lines = path == "-" ? std::cin : file;
-    const auto folder = path == "-" ? std::filesystem::path() : std::filesystem::path(path).parent_path();
-    std::vector<Request> requests;
-    size_t number = 0;
-    for (std::string line; std::getline(lines, line);) {
-        ++number;
-        if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-        requests.push_back({"line " + std::to_string(number) + " of " + path, "", {}});
-        try {
-            read_line(line, folder, requests.back());
-        } catch (const Error& error) {
-            requests.back().error = error;  // the other lines are answered
-        }
-    }
-    if (requests.empty()) throw Error(Code::input_unreadable, "the list of requests " + path + " is empty");
-    return requests;
+// FILE, or NAME=FILE where there is no file of that whole name.
+InputFile input_file(const std::string& given) {
+    std::error_code error;
+    const auto equals = given.find('=');
+    if (equals == std::string::npos || std::filesystem::exists(given, error)) return {"", given};
+    return {given.substr(0, equals), given.substr(equals + 1)};
 }
 
 }  // namespace
 
 std::vector<Request> read_requests(const Options& options) {
-    if (!options.requests.empty()) return read_list(options.requests);
-    return {{"", options.output, options.inputs}};
+    if (!options.requests.empty()) return parse_requests(options.requests, read_list(options.requests));
+    Request request;
+    request.output = options.output;
+    for (const std::string& given : options.inputs) request.inputs.push_back(input_file(given));
+    return {request};
 }
 
 std::vector<at::Tensor> read_inputs(const Request& request, const Model& model) {
@@ -106,16 +85,9 @@ std::vector<at::Tensor> read_inputs(const Request& request, const Model& model) 
         if (!named.emplace(name, tensor).second)
             throw Error(Code::input_unknown, "the input " + name + " is given twice");
     };
-    for (const std::string& given : request.inputs) {
-        std::string path = given, name;
-        std::error_code error;
-        if (const auto equals = given.find('=');
-            equals != std::string::npos && !std::filesystem::exists(given, error)) {
-            name = given.substr(0, equals);
-            path = given.substr(equals + 1);
-        }
+    for (const auto& [name, path] : request.inputs) {
         if (name.empty() && path.ends_with(".npz")) {
-            for (const auto& [key, array] : read_npz(path)) add(key, array);
+            for (const auto& [key, array] : read_npz(path, read_file(path))) add(key, array);
             continue;
         }
         if (name.empty() && place >= model.inputs().size())

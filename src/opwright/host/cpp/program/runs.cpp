@@ -1,17 +1,24 @@
 #include "program/runs.h"
 
+#include <ATen/Parallel.h>
+#include <ATen/ops/to_dense.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "engine/activity.h"
+#include "engine/alternate_stack.h"
+#include "engine/file.h"
 #include "engine/reason.h"
 
 namespace opwright::host {
@@ -31,10 +38,16 @@ void wait_for(const Tensors& outputs) {
             c10::impl::VirtualGuardImpl(output.device().type()).synchronizeDevice(output.device().index());
 }
 
+// Of a sparse tensor, all its elements.
+at::Tensor as_memory(const at::Tensor& tensor) {
+    const at::Tensor own = tensor.cpu();
+    return (own.layout() == at::kStrided ? own : own.to_dense()).contiguous();
+}
+
 bool same_bits(const Tensors& some, const Tensors& others) {
     if (some.size() != others.size()) return false;
     for (size_t i = 0; i < some.size(); ++i) {
-        const at::Tensor one = some[i].cpu().contiguous(), other = others[i].cpu().contiguous();
+        const at::Tensor one = as_memory(some[i]), other = as_memory(others[i]);
         if (one.sizes() != other.sizes() || one.scalar_type() != other.scalar_type()) return false;
         if (one.nbytes() && std::memcmp(one.const_data_ptr(), other.const_data_ptr(), one.nbytes()) != 0) return false;
     }
@@ -43,62 +56,65 @@ bool same_bits(const Tensors& some, const Tensors& others) {
 
 // 0 where the system does not say.
 int64_t resident_bytes() {
-    std::ifstream told("/proc/self/statm");
-    int64_t whole = 0, resident = 0;
-    told >> whole >> resident;
-    return resident * sysconf(_SC_PAGESIZE);
-}
-
-// The error that `function` throws, of whatever type; none where it does not.
-template <typename Function>
-std::optional<Error> error_of(const Function& function) {
     try {
-        function();
-        return std::nullopt;
-    } catch (const Error& error) {
-        return error;
-    } catch (...) {
-        return Error(Code::internal, current_exception_reason());
+        const std::string told = read_all(open_to_read("/proc/self/statm").number());
+        const size_t start = told.find(' ') + 1;  // behind the size of the whole
+        int64_t pages = 0;
+        std::from_chars(told.data() + start, told.data() + told.size(), pages);
+        return pages * sysconf(_SC_PAGESIZE);
+    } catch (const std::system_error&) {
+        return 0;
     }
 }
 
-// One request on its way through its runs.
+// One request on its way through its runs. Nothing of it throws: whatever goes wrong is its answer.
 class Job {
   public:
     Job(const Model& model, const Request& request, int runs) : model_(model), request_(request), left_(runs) {}
 
     // How long the model took; empty where it gave no result.
     std::optional<double> run() {
-        const Tensors inputs = read();
+        const bool is_lone = request_.name.empty();
+        const ActivityScope scope("computed", is_lone ? "the request" : request_.name, !is_lone);
         std::optional<double> seconds;
         Answer found;
-        found.error = unreadable_ ? unreadable_ : error_of([&] {
+        found.error = error_of(Code::internal, "", [&] {
+            const Tensors inputs = read();
             const auto start = Clock::now();
             found.outputs = model_.run(inputs);
             wait_for(found.outputs);
             seconds = seconds_since(start);
         });
-        keep(std::move(found));
+        const std::optional<Error> failed =
+            error_of(Code::run_failed, "the outputs cannot be compared: ", [&] { keep(std::move(found)); });
+        if (failed) {
+            const std::lock_guard lock(guard_);
+            answer_.error = failed;
+        }
         return seconds;
     }
 
     // After one of its runs: its answer, if that was the last one.
-    std::unique_ptr<Answer> finished() {
+    std::optional<Answer> finished() {
         const std::lock_guard lock(guard_);
-        if (--left_ > 0) return nullptr;
+        if (--left_ > 0) return std::nullopt;
         inputs_.clear();
-        return std::exchange(answer_, nullptr);
+        return std::move(answer_);
     }
 
     const Request& request() const { return request_; }
 
   private:
+    // Throws Error.
     Tensors read() {
         const std::lock_guard lock(guard_);
         if (!was_read_)
-            unreadable_ =
-                request_.error ? request_.error : error_of([this] { inputs_ = read_inputs(request_, model_); });
+            unreadable_ = request_.error ? request_.error
+                                         : error_of(Code::input_unreadable, "the inputs cannot be read: ", [this] {
+                                               inputs_ = read_inputs(request_, model_);
+                                           });
         was_read_ = true;
+        if (unreadable_) throw Error(*unreadable_);
         return inputs_;
     }
 
@@ -106,16 +122,17 @@ class Job {
         Tensors first;
         {
             const std::lock_guard lock(guard_);
-            if (!answer_) {
-                answer_ = std::make_unique<Answer>(std::move(found));
+            if (!std::exchange(is_kept_, true)) {
+                answer_ = std::move(found);
                 return;
             }
-            if (found.error) answer_->error = found.error;
-            first = answer_->outputs;
+            if (found.error) answer_.error = found.error;
+            if (answer_.error) return;
+            first = answer_.outputs;
         }
-        if (found.error || same_bits(first, found.outputs)) return;
+        if (same_bits(first, found.outputs)) return;
         const std::lock_guard lock(guard_);
-        answer_->repeats = false;
+        answer_.repeats = false;
     }
 
     const Model& model_;
@@ -125,8 +142,32 @@ class Job {
     bool was_read_ = false;
     Tensors inputs_;
     std::optional<Error> unreadable_;
-    std::unique_ptr<Answer> answer_;
+    bool is_kept_ = false;
+    Answer answer_;
 };
+
+// Calls `work` on `wanted` threads, this one among them, or on fewer where the system gives no more: as many then as
+// leave each the threads that one run computes with. Returns how many worked.
+size_t work_on_threads(size_t wanted, const std::function<void()>& work) {
+    std::atomic<size_t> working = 0;  // until it is known
+    std::vector<std::thread> others;
+    others.reserve(wanted);
+    try {
+        while (others.size() + 1 < wanted)
+            others.emplace_back([&working, &work, number = others.size() + 1] {
+                working.wait(0);
+                const AlternateStack stack;
+                if (number < working) work();
+            });
+    } catch (const std::exception&) {  // std::system_error, or no memory
+    }
+    const size_t found = others.size() + 1;
+    working = found == wanted ? wanted : std::max<size_t>(found / static_cast<size_t>(at::get_num_threads()), 1);
+    working.notify_all();
+    work();
+    for (std::thread& other : others) other.join();
+    return working;
+}
 
 }  // namespace
 
@@ -154,7 +195,7 @@ Runs run_all(const Model& model, const std::vector<Request>& requests, const Opt
         for (size_t number = next++; number < total; number = next++) {
             Job& job = *jobs[number % jobs.size()];
             const std::optional<double> seconds = job.run();
-            const std::unique_ptr<Answer> answer = job.finished();
+            std::optional<Answer> answer = job.finished();
             const std::lock_guard lock(guard);
             if (seconds) {
                 runs.seconds.push_back(*seconds);
@@ -163,10 +204,7 @@ Runs run_all(const Model& model, const std::vector<Request>& requests, const Opt
             if (answer) take(job.request(), *answer);
         }
     };
-    std::vector<std::thread> others;
-    for (int i = 1; i < options.runners; ++i) others.emplace_back(work);
-    work();
-    for (std::thread& other : others) other.join();
+    runs.runners = work_on_threads(std::min(static_cast<size_t>(options.runners), total), work);
     runs.wall_seconds = seconds_since(start);
     runs.resident_bytes_after = resident_bytes();
     return runs;

@@ -44,7 +44,8 @@ enum class Code : int {
 OPWRIGHT_HOST_API const char* name_of(Code code);
 
 // `what()` is one line: what was wrong, what was expected. What it quotes of elsewhere is
-// made to fit: control characters become spaces, and bytes that are not UTF-8 become question marks.
+// made to fit: control characters, and marks that turn the direction of writing, become spaces, and bytes that are not
+// UTF-8 become question marks.
 class OPWRIGHT_HOST_API Error : public std::runtime_error {
   public:
     Error(Code code, const std::string& message);

@@ -1,0 +1,218 @@
+"""Outputs and temporary folders: whole or not there, of their own, and nothing of a killed process stays."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+if TYPE_CHECKING:
+    from tests.integration.host.conftest import Bundle, Compiled, Host, Refused
+
+HOST = Path(__file__).parents[3] / "src/opwright/host/cpp"
+WRITERS, ROUNDS = 8, 100
+# A left file or folder has a name of this length.
+LEFT = "a" * 12
+WRITER = """
+#include <iostream>
+#include "engine/atomic_file.h"
+
+// Writes a file again and again, in pieces: each time whole with one letter.
+int main(int, char** argv) {
+    const std::string piece(4096, argv[2][0]);
+    for (int i = 0; i < std::stoi(argv[3]); ++i) {
+        opwright::host::AtomicFile file(argv[1]);
+        for (int part = 0; part < 16; ++part) opwright::host::write_all(file.descriptor(), piece);
+        file.commit();
+    }
+}
+"""
+
+
+@pytest.fixture
+def fitting(files: Path) -> list[str]:
+    return [f"--input=image={files}/image.npy", f"--input=shift={files}/shift.npy", "--warm-up", "0"]
+
+
+@pytest.fixture(scope="module")
+def writer(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    source = tmp_path_factory.mktemp("writer") / "writer.cpp"
+    source.write_text(WRITER)
+    return compiled("writer", [HOST / "engine/atomic_file.cpp", HOST / "engine/leftovers.cpp", source])
+
+
+def test_eight_writers_of_one_file_leave_it_whole_at_every_moment(writer: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    started = [subprocess.Popen([writer, out, letter, str(ROUNDS)]) for letter in "abcdefgh"[:WRITERS]]
+    seen = 0
+    while any(one.poll() is None for one in started):
+        if out.exists():
+            content = out.read_bytes()
+            assert content == content[:1] * 65536
+            seen += 1
+    assert [one.returncode for one in started] == [0] * WRITERS
+    assert seen > 0
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_eight_hosts_that_write_one_output_leave_it_whole(
+    program: Path, torchscript: Path, fitting: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.npz"
+    started = [
+        subprocess.Popen([program, torchscript, *fitting, "-o", out], stdout=subprocess.DEVNULL) for _ in range(WRITERS)
+    ]
+    assert [one.wait() for one in started] == [0] * WRITERS
+    with np.load(out) as outputs:
+        assert set(outputs) == {"output_0", "output_1"}
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_file_of_the_users_beside_the_output_stays_and_a_link_is_not_written_through(
+    host: Host, torchscript: Path, fitting: list[str], tmp_path: Path
+) -> None:
+    own, target = tmp_path / "out.npz.part", tmp_path / "target"
+    own.write_text("the user's")
+    target.write_text("the target's")
+    (tmp_path / "out.npz").symlink_to(target)
+    assert host(torchscript, *fitting, "--output", tmp_path / "out.npz").returncode == 0
+    assert own.read_text() == "the user's"
+    assert target.read_text() == "the target's"
+    assert not (tmp_path / "out.npz").is_symlink()
+    assert (tmp_path / "out.npz").stat().st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next_one_and_what_a_living_one_has_is_not(
+    host: Host, torchscript: Path, fitting: list[str], tmp_path: Path
+) -> None:
+    left, living = tmp_path / f".opwright-{LEFT}.part", tmp_path / f".opwright-{LEFT[:-1]}b.part"
+    users = [tmp_path / ".opwright-short.part", tmp_path / f".opwright-{LEFT}.party"]
+    for path in (left, living, *users):
+        path.touch()
+    with living.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert host(torchscript, *fitting, "--output", tmp_path / "out.npz").returncode == 0
+    assert not left.exists()
+    assert all(path.exists() for path in (living, *users))
+
+
+def test_a_writer_that_is_killed_leaves_the_old_file_and_the_next_one_removes_its_new_one(
+    writer: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    subprocess.run([writer, out, "a", "1"], check=True)
+    for _ in range(10):
+        with subprocess.Popen([writer, out, "b", "1000000"]) as started:
+            while out.read_bytes()[:1] != b"b":
+                pass
+            started.send_signal(signal.SIGKILL)
+        content = out.read_bytes()
+        assert content == content[:1] * 65536
+        subprocess.run([writer, out, "a", "1"], check=True)
+        assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_folder_of_a_killed_process_is_removed_when_the_next_package_is_loaded(
+    program: Path, aoti: Path, fitting: list[str], tmp_path: Path
+) -> None:
+    left, living = tmp_path / f"opwright-package-{LEFT}", tmp_path / f"opwright-package-{LEFT[:-1]}b"
+    users = tmp_path / "opwright-mine"
+    for folder in (left, living, users):
+        (folder / "data").mkdir(parents=True)
+    held = os.open(living, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    subprocess.run(
+        [program, aoti, *fitting], env={**os.environ, "TMPDIR": str(tmp_path)}, check=True, stdout=subprocess.DEVNULL
+    )
+    os.close(held)
+    assert sorted(tmp_path.glob("opwright-*")) == sorted([living, users])
+
+
+def test_a_package_leaves_no_folder_behind_when_it_is_killed_in_a_run_or_does_not_load(
+    program: Path, package: Bundle, tmp_path: Path
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    os.mkfifo(tmp_path / "list")
+    command: list[str | Path] = [program, package.path, "--requests", tmp_path / "list"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as started:
+        with (tmp_path / "list").open("w"):  # the model is loaded when the list is opened
+            pass
+        started.send_signal(signal.SIGKILL)
+    assert list(temporary.iterdir()) == []
+    with zipfile.ZipFile(package.path / "model.pt2") as archive:
+        records = {name: archive.read(name) for name in archive.namelist()}
+    for ending in (".so", ".json"):
+        with zipfile.ZipFile(tmp_path / "broken.pt2", "w") as archive:
+            for name, content in records.items():
+                archive.writestr(name, b"x" if name.endswith(ending) else content)
+        package.put("model.pt2", (tmp_path / "broken.pt2").read_bytes())
+        done = subprocess.run([program, package.path, "--verify"], env=environment, check=False, capture_output=True)
+        assert done.returncode == 35
+        assert list(temporary.iterdir()) == []
+
+
+def test_names_of_arrays_that_are_not_ascii_are_written_as_numpy_writes_them(
+    host: Host, bundle: Bundle, fitting: list[str], files: Path, tmp_path: Path
+) -> None:
+    bundle.say(lambda manifest: manifest["outputs"][0].update(name="größe/ü"))
+    bundle.say(lambda manifest: manifest["inputs"][0].update(name="bild_é"))
+    np.savez(files / "named.npz", bild_é=np.load(files / "image.npy"), shift=np.load(files / "shift.npy"))
+    done = host(bundle.path, "--input", files / "named.npz", "--output", tmp_path / "out.npz")
+    assert (done.returncode, done.stderr) == (0, "")
+    with np.load(tmp_path / "out.npz") as outputs:
+        assert set(outputs) == {"größe/ü", "output_1"}
+    with zipfile.ZipFile(tmp_path / "out.npz") as archive:
+        assert [entry.flag_bits >> 11 & 1 for entry in archive.infolist()] == [1, 0]
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/x", "a/../../x", "..", "a\\..\\x", "C:x"])
+def test_a_name_that_leads_out_of_an_archive_is_not_written(
+    refused: Refused, bundle: Bundle, fitting: list[str], tmp_path: Path, name: str
+) -> None:
+    bundle.say(lambda manifest: manifest["outputs"][0].update(name=name))
+    refusal = refused(bundle, *fitting, "--output", tmp_path / "out.npz")
+    assert refusal.code == "output_unwritable"
+    assert refusal.message == (
+        f"the output {tmp_path}/out.npz cannot be written: the name '{name}' of an array is a path out of the archive; "
+        "give that output of the model another name"
+    )
+    assert list(tmp_path.glob("*out*")) == []
+
+
+def test_a_name_with_a_nul_in_an_archive_is_refused(
+    refused: Refused, torchscript: Path, files: Path, tmp_path: Path
+) -> None:
+    whole = (files / "both.npz").read_bytes()
+    (tmp_path / "nul.npz").write_bytes(whole.replace(b"image.npy", b"image\0npy"))
+    refusal = refused(torchscript, "--input", tmp_path / "nul.npz")
+    assert refusal.code == "input_unreadable"
+    assert refusal.message.endswith("a name in it holds a NUL")
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(
+    program: Path, torchscript: Path, fitting: list[str], tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 0; "$@"', "sh", program, torchscript, *fitting, "-o", tmp_path / "out.npz"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 44
+    assert done.stderr == f"host: the output {tmp_path}/out.npz cannot be written: File too large\n"
+    assert list(tmp_path.glob("*out*")) + list(tmp_path.glob(".*")) == []
