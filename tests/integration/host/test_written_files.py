@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+import random
 import signal
 import subprocess
+import time
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,14 +54,13 @@ def writer(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Path
 def test_eight_writers_of_one_file_leave_it_whole_at_every_moment(writer: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     started = [subprocess.Popen([writer, out, letter, str(ROUNDS)]) for letter in "abcdefgh"[:WRITERS]]
-    seen = 0
-    while any(one.poll() is None for one in started):
+    are_running = True
+    while are_running:
+        are_running = any(one.poll() is None for one in started)  # looked at once more after the last one
         if out.exists():
             content = out.read_bytes()
             assert content == content[:1] * 65536
-            seen += 1
     assert [one.returncode for one in started] == [0] * WRITERS
-    assert seen > 0
     assert list(tmp_path.iterdir()) == [out]
 
 
@@ -123,6 +125,28 @@ def test_a_writer_that_is_killed_leaves_the_old_file_and_the_next_one_removes_it
         assert content == content[:1] * 65536
         subprocess.run([writer, out, "a", "1"], check=True)
         assert list(tmp_path.iterdir()) == [out]
+
+
+def test_hosts_that_are_killed_at_any_moment_leave_whole_outputs_and_the_next_one_cleans_up(
+    program: Path, torchscript: Path, files: Path, tmp_path: Path
+) -> None:
+    """Of 60, some while they load, some while they write one of many outputs, some at their end."""
+    moments = random.Random(14)
+    outputs = tmp_path / "outputs"
+    outputs.mkdir()
+    inputs = {"image": str(files / "image.npy"), "shift": str(files / "shift.npy")}
+    requests = [{"inputs": inputs, "output": str(outputs / f"{number}.npz")} for number in range(200)]
+    (tmp_path / "list.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in requests))
+    command: list[str | Path] = [program, torchscript, "--requests", tmp_path / "list.jsonl", "--warm-up", "0"]
+    for _ in range(60):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started:
+            time.sleep(moments.uniform(0, 0.6))
+            started.kill()
+        for path in outputs.glob("[!.]*"):
+            with np.load(path) as found:
+                assert found["output_0"].size > 0
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert sorted(path.name for path in outputs.iterdir()) == sorted(f"{number}.npz" for number in range(200))
 
 
 def test_a_folder_of_a_killed_process_is_removed_when_the_next_package_is_loaded(

@@ -19,7 +19,7 @@ from opwright.bundle.source import shape
 from opwright.errors import BundleError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from opwright.bundle.source.samples import Inputs
     from opwright.bundle.source.shape import Shape
@@ -64,7 +64,9 @@ def run_goldens(model: Callable[..., Any], inputs: Inputs) -> Goldens:
             msg = f"{golden.what} gives the outputs {', '.join(other)}, the first one {', '.join(names)}"
             raise BundleError(msg)
     probes = tuple(_run(model, *probe)[0] for probe in _probes(inputs))
-    outputs = tuple(_output(name, at, (*kept, *probes)) for at, name in enumerate(names))
+    seen = [golden.outputs for golden in (*kept, *probes)]
+    seen += _outputs_of_constants(model, kept[0], names)
+    outputs = tuple(_output(name, [run[at] for run in seen]) for at, name in enumerate(names))
     for output in outputs:
         check_name(output.name, "the name of an output")
     return Goldens(kept, probes, outputs)
@@ -113,8 +115,19 @@ def _probes(inputs: Inputs) -> list[tuple[tuple[Tensor, ...], str]]:
     return probes
 
 
-def _output(name: str, at: int, goldens: tuple[Golden, ...]) -> Output:
-    tensors = [golden.outputs[at] for golden in goldens]
+def _outputs_of_constants(
+    model: Callable[..., Any], golden: Golden, names: tuple[str, ...]
+) -> list[tuple[Tensor, ...]]:
+    """The outputs for inputs that hold one value of the sample each: of other sizes where these depend on values."""
+    call = tuple(tensor.flatten()[:1].expand(tensor.shape) if tensor.numel() else tensor for tensor in golden.inputs)
+    try:
+        outputs, named = _outputs(model, call, "one value of the first sample everywhere")
+    except BundleError:
+        return []  # the model may demand more of its inputs
+    return [outputs] if named == names else []
+
+
+def _output(name: str, tensors: Sequence[Tensor]) -> Output:
     first = tensors[0]
     for tensor in tensors:
         if tensor.dtype != first.dtype or tensor.dim() != first.dim():

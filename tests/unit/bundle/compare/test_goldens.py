@@ -45,6 +45,21 @@ def test_where_no_size_varies_nothing_more_is_tried() -> None:
     assert goldens.outputs[0].dims == (4,)
 
 
+def test_a_size_that_depends_on_values_is_left_open_although_one_sample_does_not_show_it() -> None:
+    goldens = run_goldens(lambda x: (x[x > 1], x), inputs(torch.arange(4.0), shape="4"))
+    assert [output.dims for output in goldens.outputs] == [(None,), (4,)]
+    assert len(goldens.all) == 1
+
+
+def test_a_model_that_refuses_inputs_of_one_value_keeps_the_sizes_of_its_samples() -> None:
+    def demanding(x: Tensor) -> Tensor:
+        if x.min() == x.max():
+            raise ValueError
+        return x
+
+    assert run_goldens(demanding, inputs(torch.arange(4.0), shape="4")).outputs[0].dims == (4,)
+
+
 def test_a_model_that_writes_to_its_inputs_leaves_the_goldens_alone() -> None:
     (golden,) = run_goldens(lambda x: x.add_(1), inputs(ONES(1), shape="1")).kept
     assert golden.inputs[0].tolist() == [1]
