@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import Any
 
@@ -69,22 +68,17 @@ def why_not(namespace: str, name: str) -> str:
     """Why a saved model may not call the operator; empty if it may."""
     if namespace in _OF_PYTORCH:
         return f"it calls {namespace}::{name}, which is not for models"
-    if f"{namespace}::{name}" in refused_names() or name in _NAMES:
+    schemas: list[Any] = torch._C._jit_get_schemas_for_operator(f"{namespace}::{name}")  # noqa: SLF001  no public name
+    if name in _NAMES or any(map(_reaches_files, schemas)):
         return f"it calls {namespace}::{name}, which can read or write files, or reach other processes"
     return ""
 
 
 def refused_names() -> frozenset[str]:
-    """The operators that take the name of a file or the like: their names, with and without namespaces."""
-    return _found(len(torch._C._dispatch_get_all_op_names()))  # noqa: SLF001  it has no public name
-
-
-@functools.lru_cache(maxsize=1)
-def _found(count: int) -> frozenset[str]:  # noqa: ARG001  of operators: each library that is opened brings more
+    """The names, without namespaces, of all registered operators that take the name of a file or the like."""
     schemas: list[Any] = torch._C._jit_get_all_schemas()  # noqa: SLF001  it has no public name
-    names = [
-        schema.name
-        for schema in schemas
-        if any("str" in str(argument.type) and _REACHES.search(argument.name) for argument in schema.arguments)
-    ]
-    return frozenset(names) | {name.partition("::")[2] for name in names} | _NAMES
+    return _NAMES | {schema.name.partition("::")[2] for schema in schemas if _reaches_files(schema)}
+
+
+def _reaches_files(schema: Any) -> bool:
+    return any("str" in str(argument.type) and _REACHES.search(argument.name) for argument in schema.arguments)

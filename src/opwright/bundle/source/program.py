@@ -27,6 +27,12 @@ _VERSION = re.compile(r"[A-Za-z0-9_.+<=]{0,100}")
 _MANY = re.compile(r"(u|zuf)(?![0-9]{1,6}$)")
 _INFINITE = frozenset({"Infinity", "-Infinity", "NaN"})
 _MOST_BITS = 128
+# The fields of the schema's classes, with their types.
+_HINTS: dict[type[Any], dict[str, Any]] = {
+    cls: typing.get_type_hints(cls, globalns=vars(schema))
+    for cls in vars(schema).values()
+    if isinstance(cls, type) and (dataclasses.is_dataclass(cls) or issubclass(cls, _Union))
+}
 # What only people read, and code that is for other programs.
 _DROPPED: frozenset[tuple[str, str]] = frozenset(
     {("Node", "metadata"), ("GraphModule", "metadata"), ("GraphModule", "treespec_namedtuple_fields")}
@@ -142,7 +148,7 @@ def _checked(cls: type[Any], data: Any) -> dict[str, Any]:
     if not isinstance(data, dict):
         msg = f"its JSON has {data!r:.60} where PyTorch has an object ({cls.__name__})"
         raise ValueError(msg)  # noqa: TRY004  whatever is wrong with the contents of a file is a ValueError here
-    hints = typing.get_type_hints(cls, globalns=vars(schema))
+    hints = _HINTS[cls]
     _check_fields(cls, data, set(hints))
     made = {
         name: _value(hint, _plain(cls, data, name), (cls.__name__, name))
