@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -151,7 +152,7 @@ def _file(path: Path) -> ModuleType:
         msg = f"the file {path} does not exist: {_FORMS}"
         raise BundleError(msg)
     # TorchScript keeps the module's name in those of its classes, so it must not depend on the file's folder.
-    name = f"opwright_model_{hashlib.sha256(path.name.encode()).hexdigest()[:8]}"
+    name = f"opwright_model_{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:  # only for the type checker: it ends in .py
         raise AssertionError

@@ -47,14 +47,14 @@ def test_what_torch_save_writes_is_read(tmp_path: Path) -> None:
         "",
         "x",
         "../x",
-        "model/",
-        "model//x",
+        "archive/",
+        "archive//x",
         "/model/x",
-        "model/../x",
-        "model/./x",
-        "model/a\\b",
-        "model/c:d",
-        "model/\x1b",
+        "archive/../x",
+        "archive/./x",
+        "archive/a\\b",
+        "archive/c:d",
+        "archive/\x1b",
     ],
 )
 def test_a_name_that_could_mean_another_place_is_refused(archive: Path, name: str) -> None:
@@ -65,7 +65,7 @@ def test_a_name_that_could_mean_another_place_is_refused(archive: Path, name: st
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFDIR])
 def test_an_entry_that_is_no_file_is_refused(archive: Path, kind: int) -> None:
-    added(archive, "model/x", b"/etc/passwd", kind)
+    added(archive, "archive/x", b"/etc/passwd", kind)
     with pytest.raises(ValueError, match="x inside its archive is a link or something else"), open_records(archive):
         pass
 
@@ -88,7 +88,7 @@ def test_two_records_of_one_name_and_two_folders_are_refused(archive: Path, tmp_
     copy = tmp_path / "copy.pt"
     copy.write_bytes(archive.read_bytes())
     with pytest.warns(UserWarning, match="Duplicate name"):
-        added(archive, "model/data.pkl")
+        added(archive, "archive/data.pkl")
     with pytest.raises(ValueError, match=r"two entries called data\.pkl"), open_records(archive):
         pass
     added(copy, "other/data")
@@ -98,10 +98,10 @@ def test_two_records_of_one_name_and_two_folders_are_refused(archive: Path, tmp_
 
 def test_an_archive_that_unpacks_to_a_flood_is_refused(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opwright.bundle.source.records._MOST_UNPACKED", 10**6)
-    added(archive, "model/data/0", bytes(10**6), method=zipfile.ZIP_DEFLATED)
+    added(archive, "archive/data/0", bytes(10**6), method=zipfile.ZIP_DEFLATED)
     with open_records(archive) as records:
         assert len(records.read("data/0")) == 10**6
-    added(archive, "model/data/1", bytes(1), method=zipfile.ZIP_DEFLATED)
+    added(archive, "archive/data/1", bytes(1), method=zipfile.ZIP_DEFLATED)
     with pytest.raises(ValueError, match="would unpack to much more"), open_records(archive):
         pass
 
@@ -110,9 +110,9 @@ def test_records_that_lie_in_each_other_are_refused(tmp_path: Path) -> None:
     """One million bytes, listed a hundred times."""
     path = tmp_path / "a.pt"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("model/0", bytes(10**6))
+        archive.writestr("archive/0", bytes(10**6))
         for at in range(1, 100):
-            info = zipfile.ZipInfo(f"model/{at}")
+            info = zipfile.ZipInfo(f"archive/{at}")
             info.file_size = info.compress_size = 10**6
             info.header_offset, info.CRC = 0, archive.filelist[0].CRC
             archive.filelist.append(info)
@@ -121,7 +121,7 @@ def test_records_that_lie_in_each_other_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_record_that_is_packed_otherwise_is_refused(archive: Path) -> None:
-    added(archive, "model/x", b"x", method=zipfile.ZIP_BZIP2)
+    added(archive, "archive/x", b"x", method=zipfile.ZIP_BZIP2)
     with pytest.raises(ValueError, match="x inside its archive is encrypted, or packed"), open_records(archive):
         pass
 
