@@ -72,10 +72,11 @@ def _chroot() -> bool:
 
 def _mount() -> bool:
     """Whether a small file system can be mounted, as root can in most containers, but not in all."""
+    if not shutil.which("mount"):
+        return False
     with tempfile.TemporaryDirectory() as folder:
-        mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=False, capture_output=True
-        )
+        command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]
+        mounted = subprocess.run(command, check=False, capture_output=True)
         return mounted.returncode == 0 and subprocess.run(["umount", folder], check=False).returncode == 0
 
 
@@ -90,11 +91,13 @@ def _memory() -> bool:
 
 # Each asks the machine itself, not opwright's own finders: those are among the things under test.
 REAL_THINGS: dict[str, tuple[str, Callable[[], bool]]] = {
+    "ccache": ("ccache on PATH", lambda: bool(shutil.which("ccache"))),
     "chroot": ("chroot, as root or in a user namespace", _chroot),
     "clang": ("clang++ on PATH", lambda: bool(shutil.which("clang++"))),
     "cmake": ("cmake on PATH", lambda: bool(shutil.which("cmake"))),
     "cuda": ("a GPU that this torch can use", _a_gpu),
     "another_user": ("setpriv, as root, or a user that is not root", _another_user),
+    "gold": ("the linker gold on PATH", lambda: bool(shutil.which("ld.gold"))),
     "memory": ("14 GiB of memory that are free", _memory),
     "mount": ("the right to mount a file system", _mount),
     "nvcc": ("nvcc on PATH, under CUDA_HOME or in /usr/local/cuda", _nvcc),

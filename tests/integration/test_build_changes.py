@@ -192,7 +192,7 @@ def test_a_static_library_that_changes_is_linked_again(folder: Path, flags: list
     assert len(paths) == 2  # a process may have the other one open
 
 
-@pytest.mark.parametrize("linker", ["bfd", "gold"])
+@pytest.mark.parametrize("linker", ["bfd", pytest.param("gold", marks=pytest.mark.needs("gold"))])
 def test_a_static_library_that_changes_is_linked_again_by_every_linker(folder: Path, linker: str) -> None:
     (folder / "a.cpp").write_text(_HALF)
     ldflags = [f"-fuse-ld={linker}", f"-L{folder}", "-lhalf"]

@@ -75,7 +75,10 @@ def test_a_source_of_another_encoding_is_built_by_the_command_line(folder: Path)
     assert (library / "out.so").is_file()
 
 
-@pytest.mark.parametrize("launcher", ["ccache", "env", "env LC_ALL=C", "nice -n 1", "{script}"])
+@pytest.mark.parametrize(
+    "launcher",
+    [pytest.param("ccache", marks=pytest.mark.needs("ccache")), "env", "env LC_ALL=C", "nice -n 1", "{script}"],
+)
 @pytest.mark.parametrize("flags", ["", " -DANSWER=1 -isystem /usr/include"])
 def test_a_compiler_behind_a_launcher_compiles_and_links(
     folder: Path, monkeypatch: pytest.MonkeyPatch, launcher: str, flags: str
@@ -95,6 +98,7 @@ def test_a_compiler_behind_a_launcher_compiles_and_links(
     assert cxx.launcher[0].endswith(launcher.split(maxsplit=1)[0].format(script=script))
 
 
+@pytest.mark.needs("ccache")
 def test_a_compiler_of_the_same_name_behind_a_launcher_is_another_build(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
