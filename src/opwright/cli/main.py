@@ -5,8 +5,11 @@ A verb's module imports what only describes its options; what does the work is i
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
 import sys
+from typing import NoReturn
 
 import click
 
@@ -21,6 +24,7 @@ from opwright.cli.run import run
 from opwright.cli.ship import ship
 from opwright.cli.verify import verify
 from opwright.errors import OpwrightError
+from opwright.report.format import printable
 
 
 def _version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
@@ -66,9 +70,28 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="surrogateescape")  # a file's name is written as it is, whatever its encoding
     try:
-        app(prog_name="opwright")
+        try:
+            app(prog_name="opwright")
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except OpwrightError as error:
-        # Names and texts of files could hold what moves a terminal's cursor.
-        text = "".join(one if one.isprintable() or one == "\n" else repr(one)[1:-1] for one in str(error))
-        click.echo(f"{click.style('error:', fg='red', bold=True)} {text}", err=True)
-        sys.exit(error.exit_code)
+        _fail(str(error), error.exit_code)
+    except OSError as error:  # of standard output, or of a file that no verb knows more of
+        _let_go()
+        _fail(
+            f"{error.filename or 'standard output'} cannot be used: {error.strerror or error}", OpwrightError.exit_code
+        )
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    # Names and texts of files could hold what moves a terminal's cursor.
+    with contextlib.suppress(OSError):
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {printable(message)}", err=True)
+    sys.exit(code)
+
+
+def _let_go() -> None:
+    """Leave a standard output that cannot be written: Python would try again at the end, and complain."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,8 @@ def write_text(option: str, target: str, text: str) -> None:
         OpwrightError: the file cannot be written.
     """
     if target == "-":
+        if sys.stdout is None:  # as in a shell's `>&-`
+            raise _unwritable(option, target, os.strerror(errno.EBADF))
         click.echo(text, nl=False)
         return
     try:

@@ -3,16 +3,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from opwright.host.install import PACKAGES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def opwright(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -111,6 +109,22 @@ def test_a_json_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 
 # The library does not exist either, but the target is checked first.
+@pytest.mark.parametrize("arguments", ["doctor", "doctor --json -", "--help"])
+def test_a_full_standard_output_is_one_line(arguments: str) -> None:
+    command = [sys.executable, "-m", "opwright", *arguments.split()]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == "error: standard output cannot be used: No space left on device\n"
+
+
+def test_json_for_a_standard_output_that_is_closed_is_an_error() -> None:
+    command = f"exec {shlex.quote(sys.executable)} -m opwright doctor --json - >&-"
+    ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: --json - cannot be written: Bad file descriptor. ")
+
+
 @pytest.mark.parametrize("arguments", ["check no --json", "check no --html", "bench no --json", "bench no --html"])
 def test_a_report_that_cannot_be_written_is_an_error_before_the_work(arguments: str, tmp_path: Path) -> None:
     for target, reason in ((tmp_path / "nowhere" / "out", "No such file or directory"), (tmp_path, "Is a directory")):
