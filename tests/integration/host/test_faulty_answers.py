@@ -201,6 +201,8 @@ LINES = {
         '{"inputs": {"": "both.npz"}, "output": "../inputs/./first.npz"}',
         "which line 1 has already",
     ),
+    "lists in lists": ('{"inputs": ' + "[" * 9 + "]" * 9 + "}", "nests deeper than 8 levels"),
+    "lists in lists without end": ('{"inputs": ' + "[" * 100_000, "nests deeper than 8 levels"),
     "an output that is no text": ('{"inputs": {"": "both.npz"}, "output": 1}', "has an output that is not a file name"),
 }
 

@@ -40,6 +40,8 @@ bool has_controls(std::string_view text) {
 // What the parser does not look at: how deep the text nests, and whether a key comes twice in an object.
 class Form : public nlohmann::json::json_sax_t {
   public:
+    Form(size_t deepest, const FormFaults& refuse) : deepest_(deepest), refuse_(refuse) {}
+
     bool null() override { return true; }
     bool boolean(bool) override { return true; }
     bool number_integer(number_integer_t) override { return true; }
@@ -52,17 +54,15 @@ class Form : public nlohmann::json::json_sax_t {
     bool end_object() override { return end(); }
     bool end_array() override { return end(); }
     bool key(string_t& name) override {
-        if (!keys_.back().insert(name).second)
-            refuse_text("the key \"" + shortened(name) + "\" comes twice in one object");
+        if (!keys_.back().insert(name).second) refuse_.key_twice(name);
         return true;
     }
-    // The parser itself says what is wrong with the text.
     bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
 
   private:
     bool begin() {
         keys_.emplace_back();
-        if (keys_.size() > deepest) refuse_text("it nests deeper than " + std::to_string(deepest) + " levels");
+        if (keys_.size() > deepest_) refuse_.too_deep();
         return true;
     }
     bool end() {
@@ -70,16 +70,26 @@ class Form : public nlohmann::json::json_sax_t {
         return true;
     }
 
+    size_t deepest_;
+    const FormFaults& refuse_;
     std::vector<std::set<std::string>> keys_;  // of each array and object that is open
 };
 
 }  // namespace
 
+void check_form(std::string_view text, size_t deepest, const FormFaults& refuse) {
+    // In a pass of its own: the library's parser with a callback takes quadratic time.
+    Form form(deepest, refuse);
+    nlohmann::json::sax_parse(text, &form);
+}
+
 nlohmann::json parse_json(std::string_view text) {
     using Json = nlohmann::json;
-    // Looked at first, in a pass of its own: the library's parser with a callback takes quadratic time.
-    Form form;
-    Json::sax_parse(text, &form);
+    check_form(
+        text, deepest,
+        {.key_twice =
+             [](const auto& key) { refuse_text("the key \"" + shortened(key) + "\" comes twice in one object"); },
+         .too_deep = [] { refuse_text("it nests deeper than " + std::to_string(deepest) + " levels"); }});
     try {
         return Json::parse(text);
     } catch (const Json::exception& error) {

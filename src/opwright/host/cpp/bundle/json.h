@@ -13,6 +13,15 @@
 
 namespace opwright::host {
 
+// What to call for a text whose form is wrong although it is JSON; each throws.
+struct FormFaults {
+    std::function<void(const std::string& key)> key_twice;  // in one object: the parser would silently take the second
+    std::function<void()> too_deep;
+};
+
+// A text that is not JSON passes: the parser says what is wrong with it.
+void check_form(std::string_view text, size_t deepest, const FormFaults& refuse);
+
 // Parses `text`; a key that comes twice, deeper nesting, and text that is not JSON are refused. Throws Error with
 // `manifest_invalid`.
 nlohmann::json parse_json(std::string_view text);

@@ -3,12 +3,15 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "bundle/json.h"
 #include "program/requests.h"
 
 namespace opwright::host {
 namespace {
+
+// A request needs two.
+constexpr size_t deepest = 8;
 
 [[noreturn]] void refuse_request(const std::string& why) {
     throw Error(Code::input_unreadable, "the request " + why +
@@ -19,39 +22,6 @@ namespace {
 std::string in_quotes(const std::string& text) {
     return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
-
-// Finds a key that comes twice in an object: the parser would silently take the second.
-class Keys : public nlohmann::json::json_sax_t {
-  public:
-    std::string twice;
-
-    bool null() override { return true; }
-    bool boolean(bool) override { return true; }
-    bool number_integer(number_integer_t) override { return true; }
-    bool number_unsigned(number_unsigned_t) override { return true; }
-    bool number_float(number_float_t, const string_t&) override { return true; }
-    bool string(string_t&) override { return true; }
-    bool binary(binary_t&) override { return true; }
-    bool start_object(size_t) override {
-        open_.emplace_back();
-        return true;
-    }
-    bool end_object() override {
-        open_.pop_back();
-        return true;
-    }
-    bool start_array(size_t) override { return true; }
-    bool end_array() override { return true; }
-    bool key(string_t& name) override {
-        if (open_.back().insert(name).second) return true;
-        twice = in_quotes(name);
-        return false;
-    }
-    bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
-
-  private:
-    std::vector<std::set<std::string>> open_;
-};
 
 // A file's path as the list has it, from the list's folder on.
 std::string path_in(const nlohmann::json& file, const std::filesystem::path& folder, const std::string& what) {
@@ -64,9 +34,9 @@ std::string path_in(const nlohmann::json& file, const std::filesystem::path& fol
 
 // A line such as {"inputs": {"image": "a.jpg"}, "output": "a.npz"}.
 void parse_line(std::string_view line, const std::filesystem::path& folder, Request& request) {
-    Keys keys;
-    nlohmann::json::sax_parse(line, &keys);
-    if (!keys.twice.empty()) refuse_request("has the key " + keys.twice + " twice");
+    check_form(line, deepest,
+               {.key_twice = [](const auto& key) { refuse_request("has the key " + in_quotes(key) + " twice"); },
+                .too_deep = [] { refuse_request("nests deeper than " + std::to_string(deepest) + " levels"); }});
     const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("inputs") || !json["inputs"].is_object()) refuse_request("has no inputs");
     for (const auto& [key, value] : json.items())
