@@ -91,19 +91,19 @@ def _memory() -> bool:
 
 # Each asks the machine itself, not opwright's own finders: those are among the things under test.
 REAL_THINGS: dict[str, tuple[str, Callable[[], bool]]] = {
-    "ccache": ("ccache on PATH", lambda: bool(shutil.which("ccache"))),
     "chroot": ("chroot, as root or in a user namespace", _chroot),
     "clang": ("clang++ on PATH", lambda: bool(shutil.which("clang++"))),
     "cmake": ("cmake on PATH", lambda: bool(shutil.which("cmake"))),
     "cuda": ("a GPU that this torch can use", _a_gpu),
-    "another_user": ("setpriv, as root, or a user that is not root", _another_user),
-    "gold": ("the linker gold on PATH", lambda: bool(shutil.which("ld.gold"))),
     "memory": ("14 GiB of memory that are free", _memory),
-    "mount": ("the right to mount a file system", _mount),
     "nvcc": ("nvcc on PATH, under CUDA_HOME or in /usr/local/cuda", _nvcc),
     "opencv": ("opencv4 through pkg-config", _opencv),
     "shellcheck": ("shellcheck on PATH", lambda: bool(shutil.which("shellcheck"))),
     "torchvision": ("torchvision installed", lambda: importlib.util.find_spec("torchvision") is not None),
+    "another_user": ("setpriv, as root, or a user that is not root", _another_user),
+    "ccache": ("ccache on PATH", lambda: bool(shutil.which("ccache"))),
+    "gold": ("the linker gold on PATH", lambda: bool(shutil.which("ld.gold"))),
+    "mount": ("the right to mount a file system", _mount),
 }
 
 
