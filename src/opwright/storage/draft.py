@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -52,9 +53,18 @@ def put(draft: Path, target: Path) -> None:
     Raises:
         OSError: it cannot be put there; nothing has changed then.
     """
+    _check_replaceable(target)
     flush(draft)
     draft.replace(target)
     flush(target.parent)
+
+
+def _check_replaceable(target: Path) -> None:
+    """Check that `target` is nothing, a file or a link: root could replace /dev/null, or /dev/stdout, for all."""
+    is_special = target.exists() and not (target.is_file() or target.is_dir())
+    parent = target.parent.resolve()
+    if is_special or (target.is_symlink() and (parent == Path("/dev") or parent.is_relative_to("/proc"))):
+        raise OSError(errno.ENOTSUP, "it is a device, a pipe or a socket, not a file", str(target))
 
 
 def _held(parent: Path, prefix: str) -> tuple[Path, int]:

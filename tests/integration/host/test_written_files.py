@@ -228,6 +228,18 @@ def test_a_name_with_a_nul_in_an_archive_is_refused(
     assert refusal.message.endswith("a name in it holds a NUL")
 
 
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_an_output_that_is_no_file_is_refused_and_stays(
+    refused: Refused, torchscript: Path, fitting: list[str], tmp_path: Path, kind: str
+) -> None:
+    out = tmp_path / "out.npz"
+    os.mkfifo(out) if kind == "pipe" else out.symlink_to("/dev/null")
+    refusal = refused(torchscript, *fitting, "--output", out)
+    assert refusal.code == "output_unwritable"
+    assert refusal.message == f"the output {out} cannot be written: it is a device, a pipe or a socket, not a file"
+    assert out.is_fifo() or out.is_symlink()
+
+
 def test_a_full_disk_is_named_and_leaves_nothing(
     program: Path, torchscript: Path, fitting: list[str], tmp_path: Path
 ) -> None:

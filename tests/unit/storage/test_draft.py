@@ -5,14 +5,11 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from opwright.storage.draft import drafting, put
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _names(folder: Path) -> list[str]:
@@ -113,6 +110,38 @@ def test_many_that_begin_and_end_together_never_take_each_others_draft(tmp_path:
     assert failures == []
     assert _names(tmp_path) == ["out"]
     assert len(target.read_text()) == 1000
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a pipe", "link to a device"])
+def test_what_is_no_file_is_never_replaced(tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "out"
+    if kind == "link to a device":
+        target.symlink_to("/dev/null")
+    else:
+        os.mkfifo(tmp_path / "pipe")
+        if kind == "pipe":
+            target = tmp_path / "pipe"
+        else:
+            target.symlink_to("pipe")
+    before = target.lstat()
+    with pytest.raises(OSError, match="it is a device, a pipe or a socket, not a file"):
+        _write(target)
+    assert target.lstat() == before
+
+
+def test_another_name_of_an_open_file_is_never_replaced(tmp_path: Path) -> None:
+    draft = tmp_path / "draft"
+    draft.write_text("whole")
+    message = "it is a device, a pipe or a socket, not a file"
+    with (tmp_path / "open").open("w") as file, pytest.raises(OSError, match=message):
+        put(draft, Path(f"/proc/self/fd/{file.fileno()}"))
+    assert (tmp_path / "open").read_text() == ""
+
+
+def _write(target: Path) -> None:
+    draft = target.with_name("draft")
+    draft.write_text("whole")
+    put(draft, target)
 
 
 def test_a_place_below_a_file_is_refused(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@
 namespace opwright::host {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::string_view part_prefix = ".opwright-", part_suffix = ".part";
 
 // Once for each folder: a list may have a hundred thousand outputs.
@@ -21,11 +23,23 @@ void tidy_up_once(const std::string& folder) {
     if (tidied.insert(folder).second) remove_leftovers(folder, part_prefix, part_suffix);
 }
 
+// Root could replace /dev/null, or /dev/stdout, which is a link, for all programs.
+void require_replaceable(const fs::path& path, const fs::path& folder) {
+    std::error_code ignored;
+    const fs::file_status status = fs::status(path, ignored);
+    const std::string place = fs::weakly_canonical(folder, ignored).string();
+    const bool is_other_name =
+        fs::is_symlink(fs::symlink_status(path, ignored)) && (place == "/dev" || place.starts_with("/proc/"));
+    if (fs::is_other(status) || is_other_name)
+        throw std::system_error(std::make_error_code(std::errc::not_supported), path.string());
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
-    const std::filesystem::path parent = std::filesystem::path(path_).parent_path();
-    const std::filesystem::path folder = parent.empty() ? "." : parent;
+    const fs::path parent = fs::path(path_).parent_path();
+    const fs::path folder = parent.empty() ? "." : parent;
+    require_replaceable(path_, folder);
     tidy_up_once(folder.string());
     do {
         if (file_) unlink(part_.c_str());

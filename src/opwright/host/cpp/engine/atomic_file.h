@@ -12,7 +12,7 @@ namespace opwright::host {
 // the last one to finish wins. What a killed process left is removed by the next process that writes into the folder.
 class AtomicFile {
   public:
-    // Throws std::system_error.
+    // Throws std::system_error, with `not_supported` where a device, a pipe or a socket is at `path`.
     explicit AtomicFile(std::string path);
     ~AtomicFile();
     AtomicFile(const AtomicFile&) = delete;

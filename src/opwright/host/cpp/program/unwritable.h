@@ -15,7 +15,9 @@ namespace opwright::host {
     const bool is_place =
         number == ENOENT || number == ENOTDIR || number == EACCES || number == EPERM || number == EISDIR;
     throw Error(Code::output_unwritable, "the output " + path + " cannot be written: " +
-                                             (is_place ? "is its folder there, and yours?" : error.code().message()));
+                                             (is_place            ? "is its folder there, and yours?"
+                                              : number == ENOTSUP ? "it is a device, a pipe or a socket, not a file"
+                                                                  : error.code().message()));
 }
 
 }  // namespace opwright::host
