@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -55,7 +57,28 @@ bool is_inside(const fs::path& record) {
     return !normal.empty() && normal.is_relative() && *normal.begin() != "..";
 }
 
+// Where PyTorch looks for it; what lies deeper it may not find.
+bool is_compiled_code(std::string_view record) {
+    constexpr std::string_view folder = "data/aotinductor/model/";
+    return record.starts_with(folder) && record.ends_with(".so") && record.find('/', folder.size()) == record.npos;
+}
+
 }  // namespace
+
+void require_compiled_code(const std::string& path) {
+    bool is_there = false;
+    try {
+        caffe2::serialize::PyTorchStreamReader archive(path);
+        const std::vector<std::string> records = archive.getAllRecords();
+        is_there = std::any_of(records.begin(), records.end(), is_compiled_code);
+    } catch (const std::exception& error) {
+        throw Error(Code::model_invalid, "model " + path + " cannot be read: " + reason(error));
+    }
+    if (!is_there)
+        throw Error(Code::model_invalid, "model " + path +
+                                             " cannot be read: it holds no compiled code, and nothing is compiled "
+                                             "here; expected an .so in its folder data/aotinductor/model");
+}
 
 UnpackedPackage::UnpackedPackage(const std::string& path) {
     try {

@@ -8,6 +8,10 @@
 
 namespace opwright::host {
 
+// PyTorch runs the commands that a package without compiled code names, to compile its sources. Throws Error with
+// `model_invalid` where it is one.
+void require_compiled_code(const std::string& path);
+
 class UnpackedPackage {
   public:
     // Unpacks the package at `path` into a new folder that only this user can open, inside the first writable one of
