@@ -153,6 +153,17 @@ def test_a_crash_while_a_library_is_opened_names_the_library(
     assert done.stderr.endswith(f", while it opened the library {ending.path}/lib/blended.so\n")
 
 
+def test_a_crash_while_a_bundle_is_verified_is_laid_to_its_goldens(
+    program: Path, ending: Bundle, codes: dict[str, int]
+) -> None:
+    command: list[str | Path] = [program, ending.path, "--verify", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TEST_END": "exit"}, check=False)
+    message = "the process was ended by a call of exit, in the operator blended::blend, while it computed the goldens"
+    assert (done.returncode, done.stderr) == (codes["run_failed"], f"host: {message}\n")
+    error = {"code": codes["run_failed"], "kind": "run_failed", "message": message}
+    assert json.loads(done.stdout) == {"error": error}
+
+
 def test_a_child_of_an_operator_ends_without_a_word(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     done = run("--json", TEST_END="fork")
     assert (done.returncode, done.stderr) == (0, "")

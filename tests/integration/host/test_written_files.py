@@ -114,7 +114,7 @@ def test_a_writer_that_is_killed_leaves_the_old_file_and_the_next_one_removes_it
 ) -> None:
     out = tmp_path / "out"
     subprocess.run([writer, out, "a", "1"], check=True)
-    for _ in range(20):
+    for _ in range(10):
         with subprocess.Popen([writer, out, "b", "1000000"]) as started:
             while out.read_bytes()[:1] != b"b":
                 pass

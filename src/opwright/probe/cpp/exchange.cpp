@@ -108,8 +108,8 @@ void write_responses(const std::vector<Response>& responses, const std::string& 
     }
     try {
         host::write_file_atomically(path, {bytes.data(), bytes.size()});
-    } catch (const std::system_error& error) {
-        throw Error(Code::output_unwritable, "responses " + path + " cannot be written: " + host::reason_of(error));
+    } catch (const std::system_error&) {
+        throw Error(Code::output_unwritable, "responses " + path + " cannot be written");
     }
 }
 

@@ -8,11 +8,13 @@
 
 namespace opwright::host {
 
-// A request that a thread computes, and the operators that it is in, the innermost last.
+// What a thread works at, and the operators that it is in, the innermost last.
 struct Activity {
     static constexpr size_t name_bytes = 512, deepest = 16;
 
-    std::array<char, name_bytes> request{};  // its name; empty for a lone one
+    const char* verb = "";                // computed
+    std::array<char, name_bytes> what{};  // the name of a request, say
+    bool is_request_of_list = false;
     std::array<const char*, deepest> operators{};
     std::atomic<size_t> depth = 0;  // may be larger than `deepest`
 
@@ -27,17 +29,19 @@ struct Activity {
     }
 };
 
-// Of this thread; null where it computes no request.
+// Of this thread; null where it is not known.
 inline thread_local constinit Activity* own_activity = nullptr;
 
 // Of all threads; what does not fit is not known.
 inline std::array<std::atomic<Activity*>, 64> activities{};
 
-// While it lives, this thread computes a request.
+// While it lives, this thread works at `what`; `verb` outlives it.
 class ActivityScope {
   public:
-    explicit ActivityScope(std::string_view request) {
-        request.copy(activity_.request.data(), Activity::name_bytes - 1);
+    ActivityScope(const char* verb, std::string_view what, bool is_request_of_list = false) {
+        activity_.verb = verb;
+        what.copy(activity_.what.data(), Activity::name_bytes - 1);
+        activity_.is_request_of_list = is_request_of_list;
         for (std::atomic<Activity*>& place : activities) {
             Activity* free = nullptr;
             if (!place.compare_exchange_strong(free, &activity_)) continue;

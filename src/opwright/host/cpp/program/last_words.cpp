@@ -78,11 +78,7 @@ class Line {
 void describe(Line& line, const Activity& activity) {
     const size_t depth = std::min(activity.depth.load(std::memory_order_acquire), Activity::deepest);
     if (depth > 0) line << "in the operator " << activity.operators[depth - 1] << ", ";
-    line << "while it computed ";
-    if (activity.request[0])
-        line << activity.request.data();
-    else
-        line << "the request";
+    line << "while it " << activity.verb << " " << activity.what.data();
 }
 
 // Where the process is; returns the code that this has.
@@ -104,7 +100,7 @@ Code describe_place(Line& line) {
         describe(line, *activity);
         any = true;
     }
-    if (!any) line << "while it computed no request";
+    if (!any) line << "outside of all work of the host";
     return any ? Code::run_failed : Code::internal;
 }
 
@@ -119,8 +115,8 @@ Code announce(std::string_view what) {
     if (json_descriptor < 0) return code;
     Line json;
     json << "{";
-    if (own_activity && own_activity->request[0])
-        (json << R"("request":")").quote(own_activity->request.data()) << "\",";
+    if (own_activity && own_activity->is_request_of_list)
+        (json << R"("request":")").quote(own_activity->what.data()) << "\",";
     json << R"("error":{"code":)" << static_cast<int>(code) << R"(,"kind":")" << name_of(code) << R"(","message":")";
     json.quote(message.text()) << "\"}}\n";
     json.write_to(json_descriptor);

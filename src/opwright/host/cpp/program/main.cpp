@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "engine/activity.h"
 #include "engine/atomic_file.h"
 #include "engine/reason.h"
 #include "opwright/host.h"
@@ -59,10 +60,14 @@ int run(const Options& options, Report& report, Clock::time_point began) {
     // NNPACK reads it to detect the processor, and prints an error at every run if it cannot.
     if (access("/proc/cpuinfo", R_OK) != 0) at::globalContext().setUserEnabledNNPACK(false);
     const auto start = Clock::now();
-    const Model model = Model::load(options.bundle, {options.runners});
+    const Model model = [&options] {
+        const ActivityScope scope("loaded", "the bundle");
+        return Model::load(options.bundle, {options.runners});
+    }();
     announce_early_end_first();
     const double load_seconds = seconds_since(start);
     if (options.verify) {
+        const ActivityScope scope("computed", "the goldens");
         report.verified(model, model.verify());
         report.require_written();
         return EXIT_SUCCESS;

@@ -74,7 +74,8 @@ class Job {
 
     // How long the model took; empty where it gave no result.
     std::optional<double> run() {
-        const ActivityScope scope(request_.name);
+        const bool is_lone = request_.name.empty();
+        const ActivityScope scope("computed", is_lone ? "the request" : request_.name, !is_lone);
         std::optional<double> seconds;
         Answer found;
         found.error = error_of(Code::internal, "", [&] {
