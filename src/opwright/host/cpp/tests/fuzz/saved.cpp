@@ -66,8 +66,13 @@ std::string outcome_of_file(const std::string& path, std::string_view input, std
 
 std::string read_golden(std::string_view input) {
     return outcome_of_file("golden.pt", input, {Code::golden_differs}, [](const std::string& path) {
-        std::vector<at::Tensor> tensors;
-        host::collect_tensors(host::read_archive("golden", path, Code::golden_differs), tensors);
+        const c10::IValue value = host::read_archive("golden", path, Code::golden_differs);
+        try {
+            std::vector<at::Tensor> tensors;
+            host::collect_tensors(value, tensors);
+        } catch (const std::runtime_error& error) {  // of which `Model::verify` makes this one
+            throw Error(Code::golden_differs, error.what());
+        }
     });
 }
 
