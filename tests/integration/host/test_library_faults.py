@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -244,33 +241,6 @@ def test_a_model_of_the_other_kind_is_refused(loads: Loads, bundle: Bundle, pack
         refusal = loads(one.path)
         assert refusal
         assert refusal.code == "model_invalid"
-
-
-def test_a_package_to_be_compiled_first_is_refused_and_none_of_its_commands_runs(
-    loads: Loads, package: Bundle, tmp_path: Path
-) -> None:
-    canary = tmp_path / "canary"
-    lists = ("cflags", "definitions", "include_dirs", "ldflags", "libraries", "libraries_dirs", "passthrough_args")
-    commands = json.dumps({"compiler": f"touch {canary} #", "compile_only": True, **{name: [] for name in lists}})
-    folder = "data/aotinductor/model"
-    sources = {
-        f"{folder}/x.wrapper.cpp": "",
-        f"{folder}/x.wrapper_compile_flags.json": commands,
-        f"{folder}/x.wrapper_linker_flags.json": commands,
-        f"{folder}/x.wrapper_metadata.json": json.dumps({"AOTI_DEVICE_KEY": "cpu"}),
-        "version": "3",
-    }
-    for elsewhere in ("", "x.so", f"{folder}.so", f"{folder}/deeper/x.so", "data/aotinductor/other/x.so"):
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, content in {**sources, elsewhere or "byteorder": "little"}.items():
-                archive.writestr(f"model/{name}", content)
-        package.put("model.pt2", file.getvalue())
-        refusal = loads(package.path)
-        assert refusal
-        assert refusal.code == "model_invalid"
-        assert "it holds no compiled code, and nothing is compiled here" in refusal.message
-        assert not canary.exists()
 
 
 @pytest.mark.parametrize("form", ["bundle", "package"])

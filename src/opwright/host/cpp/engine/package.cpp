@@ -51,7 +51,7 @@ class Package : public SavedModel {
 }  // namespace
 
 std::unique_ptr<SavedModel> load_package(const std::string& path, int runners) {
-    require_compiled_code(path);
+    check_package(path);
     try {
         return std::make_unique<Package>(path, runners);
     } catch (const Error&) {

@@ -65,29 +65,26 @@ bool is_compiled_code(std::string_view record) {
 
 }  // namespace
 
-void require_compiled_code(const std::string& path) {
-    bool is_there = false;
+void check_package(const std::string& path) {
     try {
         caffe2::serialize::PyTorchStreamReader archive(path);
         const std::vector<std::string> records = archive.getAllRecords();
-        is_there = std::any_of(records.begin(), records.end(), is_compiled_code);
+        for (const std::string& record : records)
+            if (!is_inside(record)) throw std::runtime_error("its record '" + record + "' leads out of the package");
+        if (std::none_of(records.begin(), records.end(), is_compiled_code))
+            throw std::runtime_error(
+                "it holds no compiled code, and nothing is compiled here; expected an .so in its folder "
+                "data/aotinductor/model");
     } catch (const std::exception& error) {
         throw Error(Code::model_invalid, "model " + path + " cannot be read: " + reason(error));
     }
-    if (!is_there)
-        throw Error(Code::model_invalid, "model " + path +
-                                             " cannot be read: it holds no compiled code, and nothing is compiled "
-                                             "here; expected an .so in its folder data/aotinductor/model");
 }
 
 UnpackedPackage::UnpackedPackage(const std::string& path) {
     try {
         caffe2::serialize::PyTorchStreamReader archive(path);
         folder_ = new_private_folder(lock_);
-        for (const std::string& record : archive.getAllRecords()) {
-            if (!is_inside(record)) throw std::runtime_error("its record '" + record + "' leads out of the package");
-            unpack(archive, record, folder_ / record);
-        }
+        for (const std::string& record : archive.getAllRecords()) unpack(archive, record, folder_ / record);
     } catch (const std::exception& error) {
         remove();
         throw Error(Code::model_invalid, "model " + path + " cannot be read: " + reason(error));
