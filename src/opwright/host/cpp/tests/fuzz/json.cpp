@@ -13,16 +13,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Writing JSON takes a place on the stack for each level.
-bool is_deep(std::string_view text) {
-    size_t depth = 0, deepest = 0;
-    for (const char letter : text) {
-        if (letter == '[' || letter == '{') deepest = std::max(deepest, ++depth);
-        if ((letter == ']' || letter == '}') && depth > 0) --depth;
-    }
-    return deepest > 200;
-}
-
 Json& node(Json& whole, Random& random) {
     Json* found = &whole;
     while (found->is_structured() && !found->empty() && !random.one_in(5)) {
@@ -66,7 +56,8 @@ Json any_value(Json& whole, std::span<const std::string_view> words, Random& ran
 }  // namespace
 
 std::string changed_json(std::string text, std::span<const std::string_view> words, Random& random) {
-    if (random.one_in(2) || is_deep(text)) return changed_text(std::move(text), words, random);
+    constexpr size_t deepest = 200;  // writing JSON takes a place on the stack for each level
+    if (random.one_in(2) || nesting_of(text) > deepest) return changed_text(std::move(text), words, random);
     Json whole = Json::parse(text, nullptr, false);
     if (whole.is_discarded()) return changed_text(std::move(text), words, random);
     Json& place = node(whole, random);

@@ -90,7 +90,12 @@ std::string changed_record(std::string bytes, const std::string& name, Random& r
     if (name.ends_with(".pkl")) return changed_pickle(std::move(bytes), random);
     if (name.ends_with(".json")) return changed_json(std::move(bytes), archive_words, random);
     if (name.ends_with(".so")) return bytes;  // the system's loader runs it
-    if (name.ends_with(".py")) return changed_text(std::move(bytes), archive_words, random);
+    if (name.ends_with(".py")) {
+        // Source is a program, and PyTorch's parser takes a place on the stack for each level of its brackets.
+        constexpr size_t deepest = 500;
+        std::string changed = changed_text(bytes, archive_words, random);
+        return nesting_of(changed) > deepest ? bytes : changed;
+    }
     return changed_bytes(std::move(bytes), random);
 }
 

@@ -116,6 +116,15 @@ std::string edge_number(Random& random) {
     return std::string(random.one_of(edge_numbers));
 }
 
+size_t nesting_of(std::string_view text) {
+    size_t depth = 0, deepest = 0;
+    for (const char letter : text) {
+        if (std::string_view("([{").find(letter) != std::string_view::npos) deepest = std::max(deepest, ++depth);
+        if (std::string_view(")]}").find(letter) != std::string_view::npos && depth > 0) --depth;
+    }
+    return deepest;
+}
+
 std::string changed_text(std::string text, std::span<const std::string_view> words, Random& random) {
     if (random.one_in(4)) return changed_bytes(std::move(text), random);
     Editor editor(std::move(text), random);

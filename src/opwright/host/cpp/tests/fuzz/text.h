@@ -11,6 +11,9 @@ namespace opwright::fuzz {
 // Numbers at the edges of what a reader may take them for.
 std::string edge_number(Random& random);
 
+// How many brackets are open at a time, at most.
+size_t nesting_of(std::string_view text);
+
 // One change. `words`: what the format has a meaning for, or should have none.
 std::string changed_text(std::string text, std::span<const std::string_view> words, Random& random);
 
