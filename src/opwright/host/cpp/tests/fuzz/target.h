@@ -1,4 +1,4 @@
-// The kinds of input of the host: how each is read, and how each is changed.
+// The fuzz targets: the kinds of input of the host, how each is read, and how each is changed.
 #pragma once
 
 #include <initializer_list>
