@@ -15,7 +15,7 @@ CXX_FILES = $(wildcard $(shell git -c safe.directory='*' ls-files -co --exclude-
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup programs demo test test-unit lint format clean
+.PHONY: help setup programs demo test test-unit fuzz lint format clean
 
 help: ## show this list
 	@echo "opwright: describe an operator once, run it in every PyTorch runtime"
@@ -41,6 +41,11 @@ test: setup ## run all tests
 
 test-unit: setup ## run the tests that start no compiler
 	$(PYTEST) -m "not compiles"
+
+SECONDS ?= 60
+
+fuzz: setup ## grow the corpora of the host's inputs for SECONDS each; needs clang
+	@$(BIN)/python -m tests.fuzz.grow $(SECONDS) $(TARGETS)
 
 lint: setup ## run all that .ci/run checks before the tests
 	$(BIN)/ruff check

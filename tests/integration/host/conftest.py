@@ -225,6 +225,16 @@ def compiled(build_once: BuildOnce) -> Compiled:
 
 
 @pytest.fixture(scope="session")
+def replay(compiled: Compiled) -> Path:
+    """Everything of the host but its `main`, under sanitizers, which reads inputs of every kind."""
+    rooms = [sorted((HOST / room).glob("*.cpp")) for room in ("bundle", "engine", "model", "program", "tests/fuzz")]
+    left_out = {"main.cpp", "last_words.cpp", "libfuzzer.cpp"}
+    sources = [source for room in rooms for source in room if source.name not in left_out]
+    flags = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer")
+    return compiled("replay", sources, *flags, "-lturbojpeg", "-lpng", "-lminizip", "-lz")
+
+
+@pytest.fixture(scope="session")
 def loads_program(compiled: Compiled) -> Path:
     installed = install_host()
     library = (f"-L{installed / 'lib'}", f"-Wl,-rpath,{installed / 'lib'}", "-lopwright_host")

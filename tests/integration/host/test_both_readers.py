@@ -6,7 +6,6 @@ import copy
 import json
 import os
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,47 +14,12 @@ from hypothesis import strategies as st
 
 from opwright.bundle.format.read import read_manifest
 from opwright.errors import BundleError
+from tests.fuzz.seeds import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-    from tests.integration.host.conftest import Compiled
-
-HOST = Path(__file__).parents[3] / "src/opwright/host/cpp"
-FACTS = {"bytes": 1, "sha256": "0123456789abcdef" * 4}
-MANIFEST: dict[str, Any] = {
-    "format": 3,
-    "opwright": "0.1.0",
-    "model": {"file": "model.pt2", "kind": "aoti", "precision": "float32"},
-    "torch": {"version": "2.13.0", "oldest": "2.13", "newest": "2.13"},
-    "device": "cuda",
-    "cpu": {"architecture": "x86_64", "features": ["avx2", "fma"]},
-    "cuda": {"architectures": ["9.0"]},
-    "libraries": [
-        {
-            "file": "lib/mine.so",
-            "namespaces": ["mine"],
-            "oldest": "2.11",
-            "newest": None,
-            "operators": [{"schema": "mine::f(Tensor x) -> Tensor", "called": True}],
-        }
-    ],
-    "inputs": [
-        {
-            "name": "image",
-            "dtype": "float32",
-            "dims": [{"min": 1, "max": 64}, 3, {"min": 8, "max": None}],
-            "image": {"resize": 256, "crop": [224, 200], "mean": [0.5, 0, -1], "std": [1, 2.5, 3]},
-        },
-        {"name": "warp", "dtype": "float64", "dims": [3, 3], "image": None},
-    ],
-    "equal_dims": [[{"input": "warp", "dim": 0}, {"input": "warp", "dim": 1}]],
-    "outputs": [{"name": "output", "dtype": "float32", "dims": [None, 1000]}],
-    "tolerance": 0.0001,
-    "goldens": ["goldens/0.pt"],
-    "host_program": "host/bin/opwright-host",
-    "files": dict.fromkeys(("model.pt2", "lib/mine.so", "goldens/0.pt", "host/bin/opwright-host", "model.pt"), FACTS),
-}
 NUMBERS = [
     *(0, -1, 1, 2, 255, 256, 65536, 65537, 2**31, 2**63 - 1, 2**63, 2**64, 10**400, -(2**63), -(2**63) - 1),
     *(0.0, -0.0, 1.0, 1.5, -1e-300, 5e-324, 1e308, -1e308, float("inf"), float("-inf"), float("nan")),
@@ -74,14 +38,10 @@ VALUES: st.SearchStrategy[Any] = st.sampled_from([None, True, False, [], {}, *NU
 
 
 @pytest.fixture(scope="module")
-def host_accepts(compiled: Compiled) -> Iterator[Callable[[str], bool]]:
-    sources: list[str | Path] = [*sorted((HOST / "bundle").glob("*.cpp")), "engine/error.cpp"]
-    flags = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer")
-    # The same program as in test_fuzz.py, built once for both.
-    program = compiled("fuzz_manifest", [*sources, "tests/fuzz_manifest.cpp"], *flags)
+def host_accepts(replay: Path) -> Iterator[Callable[[str], bool]]:
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
     with subprocess.Popen(
-        [program, "--lines"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        [replay, "--lines", "manifest"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
         asked, answered = process.stdin, process.stdout
         assert asked

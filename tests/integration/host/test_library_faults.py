@@ -257,12 +257,3 @@ def test_a_model_without_its_library_is_refused(refused: Refused, request: pytes
     refusal = refused(bundle)
     assert refusal.code == "operator_missing"
     assert "needs the operator blended::blend, which no library" in refusal.message
-
-
-def test_goldens_that_are_none_are_refused(refused: Refused, bundle: Bundle) -> None:
-    whole = (bundle.path / "goldens/0.pt").read_bytes()
-    for content in (b"", b"no archive", whole[: len(whole) // 2], whole[:-30] + bytes(30)):
-        bundle.put("goldens/0.pt", content)
-        refusal = refused(bundle)
-        assert refusal.code == "golden_differs"
-        assert "goldens/0.pt" in refusal.message

@@ -51,6 +51,7 @@ class Package : public SavedModel {
 }  // namespace
 
 std::unique_ptr<SavedModel> load_package(const std::string& path, int runners) {
+    check_package(path);
     try {
         return std::make_unique<Package>(path, runners);
     } catch (const Error&) {

@@ -26,7 +26,8 @@ std::unique_ptr<SavedModel> load_torchscript(const std::string& path, at::Device
 // `runners`: how many runs are computed at a time. Throws Error.
 std::unique_ptr<SavedModel> load_package(const std::string& path, int runners = 1);
 
-// Appends the tensors of a value to `tensors`: those in tuples, lists and dicts too, and nothing else.
+// Appends the tensors of a value to `tensors`: those in tuples, lists and dicts too, and nothing else. Throws
+// std::runtime_error for a value that nests deeper than any model's.
 void collect_tensors(const c10::IValue& value, std::vector<at::Tensor>& tensors);
 
 // Throws Error with `operator_missing`.

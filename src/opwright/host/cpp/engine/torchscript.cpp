@@ -3,6 +3,7 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -39,6 +40,41 @@ c10::IValue coerced(const c10::IValue& value, const c10::TypePtr& type) {
     return value;
 }
 
+// A value may hold itself, or the same one twice on each of its levels, and would take for ever.
+class Collector {
+  public:
+    explicit Collector(std::vector<at::Tensor>& tensors) : tensors_(tensors) {}
+
+    void add(const c10::IValue& value) {
+        if (value.isTensor()) tensors_.push_back(value.toTensor());
+        if (value.isTuple()) enter([&] { add_all(value.toTupleRef().elements()); });
+        if (value.isList()) enter([&] { add_all(value.toListRef()); });
+        if (value.isGenericDict())
+            enter([&] {
+                for (const auto& entry : value.toGenericDict()) add(entry.value());
+            });
+    }
+
+  private:
+    static constexpr size_t deepest = 100, most = size_t{1} << 20;
+
+    template <typename Elements>
+    void add_all(const Elements& elements) {
+        for (const c10::IValue& element : elements) add(element);
+    }
+
+    template <typename Inside>
+    void enter(const Inside& inside) {
+        if (++depth_ > deepest) throw std::runtime_error("a value nests deeper than 100 levels, or holds itself");
+        if (++entered_ > most) throw std::runtime_error("a value holds more than 1,048,576 tuples, lists and dicts");
+        inside();
+        --depth_;
+    }
+
+    std::vector<at::Tensor>& tensors_;
+    size_t depth_ = 0, entered_ = 0;
+};
+
 class TorchScript : public SavedModel {
   public:
     explicit TorchScript(torch::jit::Module module) : module_(std::move(module)) {}
@@ -69,13 +105,7 @@ std::unique_ptr<SavedModel> load_torchscript(const std::string& path, at::Device
 }
 
 void collect_tensors(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
-    if (value.isTensor()) tensors.push_back(value.toTensor());
-    if (value.isTuple())
-        for (const c10::IValue& element : value.toTupleRef().elements()) collect_tensors(element, tensors);
-    if (value.isList())
-        for (const c10::IValue& element : value.toListRef()) collect_tensors(element, tensors);
-    if (value.isGenericDict())
-        for (const auto& entry : value.toGenericDict()) collect_tensors(entry.value(), tensors);
+    Collector(tensors).add(value);
 }
 
 void throw_missing_operator(const std::string& path, std::string name) {

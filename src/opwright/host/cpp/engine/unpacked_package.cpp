@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -55,16 +57,34 @@ bool is_inside(const fs::path& record) {
     return !normal.empty() && normal.is_relative() && *normal.begin() != "..";
 }
 
+// Where PyTorch looks for it; what lies deeper it may not find.
+bool is_compiled_code(std::string_view record) {
+    constexpr std::string_view folder = "data/aotinductor/model/";
+    return record.starts_with(folder) && record.ends_with(".so") && record.find('/', folder.size()) == record.npos;
+}
+
 }  // namespace
+
+void check_package(const std::string& path) {
+    try {
+        caffe2::serialize::PyTorchStreamReader archive(path);
+        const std::vector<std::string> records = archive.getAllRecords();
+        for (const std::string& record : records)
+            if (!is_inside(record)) throw std::runtime_error("its record '" + record + "' leads out of the package");
+        if (std::none_of(records.begin(), records.end(), is_compiled_code))
+            throw std::runtime_error(
+                "it holds no compiled code, and nothing is compiled here; expected an .so in its folder "
+                "data/aotinductor/model");
+    } catch (const std::exception& error) {
+        throw Error(Code::model_invalid, "model " + path + " cannot be read: " + reason(error));
+    }
+}
 
 UnpackedPackage::UnpackedPackage(const std::string& path) {
     try {
         caffe2::serialize::PyTorchStreamReader archive(path);
         folder_ = new_private_folder(lock_);
-        for (const std::string& record : archive.getAllRecords()) {
-            if (!is_inside(record)) throw std::runtime_error("its record '" + record + "' leads out of the package");
-            unpack(archive, record, folder_ / record);
-        }
+        for (const std::string& record : archive.getAllRecords()) unpack(archive, record, folder_ / record);
     } catch (const std::exception& error) {
         remove();
         throw Error(Code::model_invalid, "model " + path + " cannot be read: " + reason(error));

@@ -8,10 +8,15 @@
 
 namespace opwright::host {
 
+// No record leads out of the package at `path`, and it holds compiled code: PyTorch would compile the sources of one
+// that does not, with the commands that it names. Throws Error with `model_invalid`.
+void check_package(const std::string& path);
+
 class UnpackedPackage {
   public:
-    // Unpacks the package at `path` into a new folder that only this user can open, inside the first writable one of
-    // $TMPDIR, /tmp, /var/tmp, /dev/shm and the current folder. Throws Error with `model_invalid`.
+    // Unpacks the package at `path`, which was checked, into a new folder that only this user can open, inside the
+    // first writable one of $TMPDIR, /tmp, /var/tmp, /dev/shm and the current folder. Throws Error with
+    // `model_invalid`.
     explicit UnpackedPackage(const std::string& path);
     ~UnpackedPackage();
     UnpackedPackage(const UnpackedPackage&) = delete;

@@ -92,9 +92,7 @@ std::optional<int64_t> product(const std::vector<int64_t>& sizes, int64_t factor
     return std::count(sizes.begin(), sizes.end(), 0) ? 0 : all;
 }
 
-}  // namespace
-
-at::Tensor read_npy(const std::string& what, std::string_view bytes) {
+at::Tensor array_in(const std::string& what, std::string_view bytes) {
     if (!bytes.starts_with(magic) || bytes.size() < 12) refuse_input(what, "it is not an .npy file");
     const auto byte = [bytes](size_t at) { return static_cast<size_t>(static_cast<unsigned char>(bytes[at])); };
     const size_t version = byte(6);
@@ -118,6 +116,12 @@ at::Tensor read_npy(const std::string& what, std::string_view bytes) {
     std::vector<int64_t> backwards(shape.size());
     std::iota(backwards.rbegin(), backwards.rend(), 0);
     return tensor.permute(backwards).contiguous();
+}
+
+}  // namespace
+
+at::Tensor read_npy(const std::string& what, std::string_view bytes) {
+    return within_memory(what, [&] { return array_in(what, bytes); });
 }
 
 std::string write_npy(const at::Tensor& tensor) {

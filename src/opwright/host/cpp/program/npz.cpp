@@ -62,6 +62,25 @@ bool leads_out(std::string_view name) {
     return false;
 }
 
+std::map<std::string, at::Tensor> arrays_in(const std::string& path, std::string_view bytes) {
+    const std::string what = "the input file " + path;
+    ZipSource source{bytes};
+    const std::unique_ptr<void, int (*)(unzFile)> file(open_zip(source), unzClose);
+    if (!file) refuse_input(what, "it is not an .npz file");
+    std::map<std::string, at::Tensor> arrays;
+    int state = unzGoToFirstFile(file.get());
+    for (; state == UNZ_OK; state = unzGoToNextFile(file.get())) {
+        std::string name = name_of_entry(file.get(), what);
+        if (!name.ends_with(suffix))
+            refuse_input(what, "it holds '" + name.substr(0, 40) + "', which is not an .npy file");
+        name.resize(name.size() - suffix.size());
+        if (arrays.contains(name)) refuse_input(what, "it holds '" + name.substr(0, 40) + "' twice");
+        arrays[name] = read_npy("the array " + name + " of " + path, read_entry(file.get(), what));
+    }
+    if (state != UNZ_END_OF_LIST_OF_FILE) refuse_input(what, "its archive is damaged");
+    return arrays;
+}
+
 bool is_ascii(std::string_view text) {
     return std::all_of(text.begin(), text.end(), [](char letter) { return static_cast<unsigned char>(letter) < 128; });
 }
@@ -91,22 +110,7 @@ void write_archive(ZipTarget& target, const std::vector<std::pair<std::string, a
 }  // namespace
 
 std::map<std::string, at::Tensor> read_npz(const std::string& path, std::string_view bytes) {
-    const std::string what = "the input file " + path;
-    ZipSource source{bytes};
-    const std::unique_ptr<void, int (*)(unzFile)> file(open_zip(source), unzClose);
-    if (!file) refuse_input(what, "it is not an .npz file");
-    std::map<std::string, at::Tensor> arrays;
-    int state = unzGoToFirstFile(file.get());
-    for (; state == UNZ_OK; state = unzGoToNextFile(file.get())) {
-        std::string name = name_of_entry(file.get(), what);
-        if (!name.ends_with(suffix))
-            refuse_input(what, "it holds '" + name.substr(0, 40) + "', which is not an .npy file");
-        name.resize(name.size() - suffix.size());
-        if (arrays.contains(name)) refuse_input(what, "it holds '" + name.substr(0, 40) + "' twice");
-        arrays[name] = read_npy("the array " + name + " of " + path, read_entry(file.get(), what));
-    }
-    if (state != UNZ_END_OF_LIST_OF_FILE) refuse_input(what, "its archive is damaged");
-    return arrays;
+    return within_memory("the input file " + path, [&] { return arrays_in(path, bytes); });
 }
 
 void write_npz(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& arrays) {

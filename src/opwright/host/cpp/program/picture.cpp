@@ -67,7 +67,8 @@ bool is_picture(std::string_view bytes) {
 }
 
 at::Tensor decode_picture(const std::string& what, std::string_view bytes) {
-    return bytes.starts_with(png_start) ? decode_png(what, bytes) : decode_jpeg(what, bytes);
+    return within_memory(
+        what, [&] { return bytes.starts_with(png_start) ? decode_png(what, bytes) : decode_jpeg(what, bytes); });
 }
 
 at::Tensor prepared(const std::string& what, const at::Tensor& picture, const ImageRecipe& recipe) {
@@ -78,11 +79,13 @@ at::Tensor prepared(const std::string& what, const at::Tensor& picture, const Im
     if (longer > most_pixels / recipe.resize)
         refuse_input(what,
                      "it has too many pixels once its shorter side is brought to " + std::to_string(recipe.resize));
-    at::Tensor values = picture.permute({2, 0, 1}).unsqueeze(0).to(at::kFloat).div(255).contiguous();
-    values = at::_upsample_bilinear2d_aa(values, size, false);
-    const int64_t top = margin(size[0], recipe.crop_height), left = margin(size[1], recipe.crop_width);
-    values = values.narrow(2, top, recipe.crop_height).narrow(3, left, recipe.crop_width);
-    return values.sub(of_channels(recipe.mean)).div(of_channels(recipe.std)).contiguous();
+    return within_memory(what, [&] {
+        at::Tensor values = picture.permute({2, 0, 1}).unsqueeze(0).to(at::kFloat).div(255).contiguous();
+        values = at::_upsample_bilinear2d_aa(values, size, false);
+        const int64_t top = margin(size[0], recipe.crop_height), left = margin(size[1], recipe.crop_width);
+        values = values.narrow(2, top, recipe.crop_height).narrow(3, left, recipe.crop_width);
+        return values.sub(of_channels(recipe.mean)).div(of_channels(recipe.std)).contiguous();
+    });
 }
 
 }  // namespace opwright::host

@@ -1,0 +1,14 @@
+// Changes of JSON that leave it JSON, most of the time, and so get deeper into a reader than bytes do.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tests/fuzz/random.h"
+
+namespace opwright::fuzz {
+
+std::string changed_json(std::string text, std::span<const std::string_view> words, Random& random);
+
+}  // namespace opwright::fuzz

@@ -1,0 +1,12 @@
+// Changes of pickles that leave them sequences of operations.
+#pragma once
+
+#include <string>
+
+#include "tests/fuzz/random.h"
+
+namespace opwright::fuzz {
+
+std::string changed_pickle(std::string pickle, Random& random);
+
+}  // namespace opwright::fuzz

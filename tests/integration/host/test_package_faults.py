@@ -1,0 +1,55 @@
+"""A package is compiled code, in its own folder, and nothing else is made of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integration.host.conftest import Bundle, Loads
+
+FOLDER = "data/aotinductor/model"
+
+
+def _package(records: dict[str, str]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in {"version": "3", "byteorder": "little", **records}.items():
+            archive.writestr(f"model/{name}", content)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("elsewhere", ["nothing", "x.so", f"{FOLDER}.so", f"{FOLDER}/deeper/x.so", "data/x/model/x.so"])
+def test_a_package_to_be_compiled_first_is_refused_and_none_of_its_commands_runs(
+    loads: Loads, package: Bundle, tmp_path: Path, elsewhere: str
+) -> None:
+    canary = tmp_path / "canary"
+    lists = ("cflags", "definitions", "include_dirs", "ldflags", "libraries", "libraries_dirs", "passthrough_args")
+    commands = json.dumps({"compiler": f"touch {canary} #", "compile_only": True, **{name: [] for name in lists}})
+    sources = {
+        f"{FOLDER}/x.wrapper.cpp": "",
+        f"{FOLDER}/x.wrapper_compile_flags.json": commands,
+        f"{FOLDER}/x.wrapper_linker_flags.json": commands,
+        f"{FOLDER}/x.wrapper_metadata.json": json.dumps({"AOTI_DEVICE_KEY": "cpu"}),
+    }
+    package.put("model.pt2", _package({**sources, elsewhere: ""}))
+    refusal = loads(package.path)
+    assert refusal
+    assert refusal.code == "model_invalid"
+    assert "it holds no compiled code, and nothing is compiled here" in refusal.message
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize("name", ["../x.so", f"{FOLDER}/../../../../x.so", "/x.so", f"{FOLDER}/x/../../../../../x.so"])
+def test_a_package_with_a_record_that_leads_out_is_refused(loads: Loads, package: Bundle, name: str) -> None:
+    package.put("model.pt2", _package({f"{FOLDER}/x.so": "", name: "not to be written"}))
+    refusal = loads(package.path)
+    assert refusal
+    assert refusal.code == "model_invalid"
+    assert f"its record '{name}' leads out of the package" in refusal.message
