@@ -11,7 +11,7 @@ namespace opwright::host {
 namespace {
 
 // A request needs two.
-constexpr size_t deepest = 8;
+constexpr size_t deepest_request = 8;
 
 [[noreturn]] void refuse_request(const std::string& why) {
     throw Error(Code::input_unreadable, "the request " + why +
@@ -34,9 +34,10 @@ std::string path_in(const nlohmann::json& file, const std::filesystem::path& fol
 
 // A line such as {"inputs": {"image": "a.jpg"}, "output": "a.npz"}.
 void parse_line(std::string_view line, const std::filesystem::path& folder, Request& request) {
-    check_form(line, deepest,
-               {.key_twice = [](const auto& key) { refuse_request("has the key " + in_quotes(key) + " twice"); },
-                .too_deep = [] { refuse_request("nests deeper than " + std::to_string(deepest) + " levels"); }});
+    check_form(
+        line, deepest_request,
+        {.key_twice = [](const auto& key) { refuse_request("has the key " + in_quotes(key) + " twice"); },
+         .too_deep = [] { refuse_request("nests deeper than " + std::to_string(deepest_request) + " levels"); }});
     const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("inputs") || !json["inputs"].is_object()) refuse_request("has no inputs");
     for (const auto& [key, value] : json.items())
