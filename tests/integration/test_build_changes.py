@@ -12,7 +12,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
-import torch  # noqa: F401  the libraries need its own
 
 from opwright.builder.cache import Cache, digest
 from opwright.builder.compile import Artefact, build_plan

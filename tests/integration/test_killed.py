@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 
 import pytest
-import torch  # noqa: F401  the libraries need its own
 
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import plan_sources

@@ -25,7 +25,7 @@ from opwright.storage.full_disk import full_disk
 if TYPE_CHECKING:
     from opwright.builder.plan import Plan
 
-# What changes while it is compiled is compiled again, so many times in all.
+# How often a build is attempted if files change while it runs.
 _MOST_ATTEMPTS = 4
 
 

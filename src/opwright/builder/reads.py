@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from opwright.builder.file_state import FileState
 
@@ -46,6 +45,6 @@ class Watch:
 
     def _skew_ns(self, path: str) -> int:
         try:
-            return 0 if os.stat(path).st_dev == self._started.st_dev else _SKEW_NS  # noqa: PTH116  as in file_state.py
+            return 0 if Path(path).stat().st_dev == self._started.st_dev else _SKEW_NS
         except OSError:
             return _SKEW_NS

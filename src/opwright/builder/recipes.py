@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.builder.cache import digest
@@ -17,7 +19,6 @@ from opwright.toolchain.pytorch import find_pytorch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
     from opwright.builder.plan import Plan
 
@@ -74,7 +75,12 @@ class Recipes:
         """The digests of the files that flags name: a linker script, a file of further flags, a profile."""
         named = {path for word in words for path in _PATH_IN_WORD.findall(word)}
         named.difference_update(self.identity)  # the compilers
-        return [f"{path} {state_of(path).content}" for path in sorted(named) if os.path.isfile(path)]  # noqa: PTH113  Path.is_file() raises where a folder may not be entered
+        found = []
+        for path in sorted(named):
+            with contextlib.suppress(OSError):  # only a part of a flag, or in a folder that may not be entered
+                if Path(path).is_file():
+                    found.append(f"{path} {state_of(path).content}")
+        return found
 
 
 def compose(plan: Plan) -> Recipes:

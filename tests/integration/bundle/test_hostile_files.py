@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -95,10 +96,8 @@ def test_the_code_in_a_hostile_file_runs_where_pytorch_loads_it(
 ) -> None:
     path = made(kind, folder, plain)
     assert not (folder / "canary").exists()
-    try:
+    with contextlib.suppress(Exception):  # what comes after the code has run does not matter
         kind.load(path)
-    except Exception as error:  # noqa: BLE001  what comes after the code has run does not matter
-        print(error)  # noqa: T201  read where the test fails
     assert (folder / "canary").exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import subprocess
 from collections import defaultdict
@@ -33,6 +34,10 @@ EXPECTED = {
     "package": {"model_invalid"},
     "bundle": {"accepted", "usage", "manifest_invalid", "file_missing", "file_changed", "golden_differs"},
 }
+
+
+if platform.machine() != "x86_64":  # for which the bundles in the corpus were shipped
+    EXPECTED["bundle"].remove("accepted")
 
 
 @pytest.fixture(scope="module")

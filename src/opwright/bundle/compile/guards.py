@@ -84,11 +84,15 @@ def _holds(condition: _Condition, sizes: dict[str, int]) -> bool:
         return True  # it has a name that is not known here
 
 
+def _constant(value: float) -> _Condition:
+    return lambda _: value
+
+
 def _function(node: ast.expr) -> _Condition:
     """What computes a condition without executing it: a text of Python could do anything."""
     match node:
         case ast.Constant(value=bool() | int() | float() as value):
-            found: _Condition = lambda _: value  # noqa: E731  one of several
+            found: _Condition = _constant(value)
         case ast.Name(id=name):
             found = operator.itemgetter(name)
         case ast.UnaryOp(op=op, operand=operand):

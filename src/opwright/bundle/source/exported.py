@@ -79,7 +79,7 @@ def _tensors(records: Records, folder: str, what: str, file: re.Pattern[str]) ->
     for name, payload in payloads.items():
         path, pickled = payload["path_name"], payload["use_pickle"]
         if file.fullmatch(path) is None:
-            msg = f"its {name} is no tensor ({path})"
+            msg = f"its {name} is not a tensor ({path})"
             raise ValueError(msg)
         if path not in done:
             done.add(path)
@@ -88,17 +88,21 @@ def _tensors(records: Records, folder: str, what: str, file: re.Pattern[str]) ->
 
 
 def _named(held: Any) -> dict[str, torch.Tensor]:
-    if not isinstance(held, dict):
-        msg = "its weights are not listed by name"
-        raise ValueError(msg)  # noqa: TRY004  whatever is wrong with the contents of a file is a ValueError here
+    _require(isinstance(held, dict), "its weights are not listed by name")
     for name, value in held.items():
         check_path(name)
         _tensor(name, value)
-    return held
+    named: dict[str, torch.Tensor] = held
+    return named
 
 
 def _tensor(name: str, held: Any) -> torch.Tensor:
-    if not isinstance(held, torch.Tensor):
-        msg = f"its {name} is no tensor"
-        raise ValueError(msg)  # noqa: TRY004  whatever is wrong with the contents of a file is a ValueError here
-    return held
+    _require(isinstance(held, torch.Tensor), f"its {name} is not a tensor")
+    tensor: torch.Tensor = held
+    return tensor
+
+
+def _require(right: bool, why_not: str) -> None:
+    # Whatever is wrong with the contents of a file is a ValueError here, and not a TypeError.
+    if not right:
+        raise ValueError(why_not)

@@ -154,7 +154,7 @@ def _is_flag(keyword: ast.keyword) -> bool:
 
 
 def _powers(node: ast.AST) -> int:
-    """How many powers lie in each other; more than there may be if one of them has an exponent that is no number."""
+    """How deeply powers are nested; more than is allowed if an exponent is not a small number."""
     inside = max(map(_powers, ast.iter_child_nodes(node)), default=0)
     exponent: ast.expr | None = None
     match node:

@@ -84,7 +84,7 @@ def find_source(model: str | Path | nn.Module, *, trust: bool = False) -> Source
 
 
 def _exists(path: Path) -> bool:
-    """Whether there is something at `path` that is no folder: that is for a file to be named."""
+    """Whether `path` exists and is not a folder, so that it names a file."""
     try:
         return path.exists() and not path.is_dir()
     except (OSError, ValueError):

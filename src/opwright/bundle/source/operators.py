@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import torch
+from torch._C import _jit_get_all_schemas, _jit_get_schemas_for_operator
 from torch._ops import OpOverload
 
 _OPERATOR = re.compile(r"torch\.ops\.(_?[A-Za-z]\w*)\.(_?[A-Za-z]\w*|__[a-z]+__)\.([A-Za-z]\w*)", re.ASCII)
@@ -46,13 +47,13 @@ def check_function(target: str) -> None:
     """Check the name of a function that an exported program calls, such as `torch.ops.aten.add.Tensor`.
 
     Raises:
-        ValueError: it is no operator, or one that reaches files.
+        ValueError: it is not an operator, or it can access files.
     """
     if target in _ARITHMETIC or target in _HIGHER_ORDER:
         return
     found = _OPERATOR.fullmatch(target)
     if found is None:
-        msg = f"it calls {target!r:.100}, which is no operator"
+        msg = f"it calls {target!r:.100}, which is not an operator"
         raise ValueError(msg)
     namespace, name, overload = found.groups()
     if why := why_not(namespace, name):
@@ -60,7 +61,7 @@ def check_function(target: str) -> None:
     # A name that is not registered stays unresolved: torch.export.load says so, and how to name its library.
     resolved = getattr(getattr(getattr(torch.ops, namespace), name, None), overload, None)
     if not (resolved is None or isinstance(resolved, OpOverload)):
-        msg = f"it calls {target!r:.100}, which is no operator"
+        msg = f"it calls {target!r:.100}, which is not an operator"
         raise ValueError(msg)
 
 
@@ -68,7 +69,7 @@ def why_not(namespace: str, name: str) -> str:
     """Why a saved model may not call the operator; empty if it may."""
     if namespace in _OF_PYTORCH:
         return f"it calls {namespace}::{name}, which is not for models"
-    schemas: list[Any] = torch._C._jit_get_schemas_for_operator(f"{namespace}::{name}")  # noqa: SLF001  no public name
+    schemas: list[Any] = _jit_get_schemas_for_operator(f"{namespace}::{name}")
     if name in _NAMES or any(map(_reaches_files, schemas)):
         return f"it calls {namespace}::{name}, which can read or write files, or reach other processes"
     return ""
@@ -76,7 +77,7 @@ def why_not(namespace: str, name: str) -> str:
 
 def refused_names() -> frozenset[str]:
     """The names, without namespaces, of all registered operators that take the name of a file or the like."""
-    schemas: list[Any] = torch._C._jit_get_all_schemas()  # noqa: SLF001  it has no public name
+    schemas: list[Any] = _jit_get_all_schemas()
     return _NAMES | {schema.name.partition("::")[2] for schema in schemas if _reaches_files(schema)}
 
 

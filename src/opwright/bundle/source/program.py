@@ -145,9 +145,10 @@ _TEXTS: dict[tuple[str, str], Callable[[str], None]] = {
 
 def _checked(cls: type[Any], data: Any) -> dict[str, Any]:
     """`data` as an object of a class of the schema: no other fields, and of the right types."""
-    if not isinstance(data, dict):
+    is_object = isinstance(data, dict)
+    if not is_object:
         msg = f"its JSON has {data!r:.60} where PyTorch has an object ({cls.__name__})"
-        raise ValueError(msg)  # noqa: TRY004  whatever is wrong with the contents of a file is a ValueError here
+        raise ValueError(msg)
     hints = _HINTS[cls]
     _check_fields(cls, data, set(hints))
     made = {

@@ -69,7 +69,7 @@ HOSTILE = [
     "(" * 1000 + "s0" + ")" * 1000,
     "-" * 20000 + "1",
     "s0\0",
-    "ｓ0",  # noqa: RUF001  Python reads it as s0
+    "\uff530",  # Python reads it as s0
     "",
 ]
 

@@ -36,7 +36,7 @@ def test_operators_and_arithmetic_are_accepted(target: str) -> None:
         "torch.ops.aten.add.__class__",
         "torch.ops.aten.add",
         "torch.ops.aten.add.Tensor.__init__",
-        "torch.ops.aten.ａdd.Tensor",  # noqa: RUF001  a letter that looks like another one
+        "torch.ops.aten.\uff41dd.Tensor",  # a letter that looks like another one
         "torch.ops.aten.add.Tensor\n",
         "torch.ops.higher_order.call_torchbind",
         "torch.ops.higher_order.triton_kernel_wrapper_functional",
