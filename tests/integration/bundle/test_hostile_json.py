@@ -22,7 +22,8 @@ from opwright.bundle.source.exported import rewrite_program
 from opwright.bundle.source.program import checked_payloads, checked_program
 from opwright.bundle.source.saved import load_saved
 from opwright.errors import BundleError
-from tests.integration.bundle import hostile_files
+from tests.integration.bundle.hostile.archive import read, write
+from tests.integration.bundle.hostile.kind import python
 
 FILES = (
     "models/model.json",
@@ -72,7 +73,7 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def program(rich: Path) -> dict[str, Any]:
-    records = hostile_files.read(rich)
+    records = read(rich)
     return {name: json.loads(records[name]) for name in FILES}
 
 
@@ -106,7 +107,7 @@ def changed(program: dict[str, Any], place: Place, key: bool, change: Callable[[
 def rewritten(records: dict[str, bytes], program: dict[str, Any], folder: Path) -> Path | None:
     """The archive that PyTorch is given in the place of one with this JSON; None if it is refused."""
     given, plain = folder / "given.pt2", folder / "plain.pt2"
-    hostile_files.write(given, records | {name: json.dumps(held).encode() for name, held in program.items()})
+    write(given, records | {name: json.dumps(held).encode() for name, held in program.items()})
     try:
         rewrite_program(given, plain)
     except (ValueError, zipfile.BadZipFile):
@@ -165,7 +166,7 @@ def test_a_program_with_texts_that_were_exchanged_runs_nothing(
     data: st.DataObject, rich: Path, program: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("changed")
-    code = hostile_files.python(folder / "canary")
+    code = python(folder / "canary")
     places = [one for name in FILES for one in texts(program[name], (name,)) if len(one[0]) > 1]
     words = sorted({str(place[-1]) for place, _ in places if isinstance(place[-1], str)})
     change = st.sampled_from(
@@ -198,8 +199,8 @@ def test_a_program_with_texts_that_were_exchanged_runs_nothing(
         except (KeyError, TypeError):
             continue  # an earlier change has taken the place away
     given_file = folder / "changed.pt2"
-    records = hostile_files.read(rich) | {name: json.dumps(held).encode() for name, held in made.items()}
-    hostile_files.write(given_file, records)
+    records = read(rich) | {name: json.dumps(held).encode() for name, held in made.items()}
+    write(given_file, records)
     said = ""
     with contextlib.suppress(Exception):  # it was damaged, and PyTorch has noticed
         try:
@@ -215,11 +216,11 @@ def test_a_program_with_texts_that_were_exchanged_runs_nothing(
 def test_a_program_that_is_nested_without_end_is_refused_in_one_line(
     rich: Path, program: dict[str, Any], tmp_path: Path
 ) -> None:
-    records = hostile_files.read(rich)
+    records = read(rich)
     text = json.dumps(program["models/model.json"])
     for deep in ("[" * 10**5, '{"a":' * 10**5, "[" * 900 + "]" * 900):
         records["models/model.json"] = text.replace('"guards_code": [', f'"guards_code": [{deep}', 1).encode()
-        hostile_files.write(tmp_path / "deep.pt2", records)
+        write(tmp_path / "deep.pt2", records)
         with pytest.raises(BundleError, match=r"deep\.pt2 (is refused|cannot be loaded): ") as refused:
             load_saved(tmp_path / "deep.pt2", "exported", trust=False)
         assert len(str(refused.value).splitlines()) == 1
@@ -231,9 +232,9 @@ def test_a_symbol_that_pytorch_would_count_up_to_is_refused(
     ranges = {"min_val": 0, "max_val": 9}
     made = copy.deepcopy(program)
     made["models/model.json"]["range_constraints"]["u123456"] = ranges
-    assert rewritten(hostile_files.read(rich), made, tmp_path) is not None
+    assert rewritten(read(rich), made, tmp_path) is not None
     made["models/model.json"]["range_constraints"]["u12345678"] = ranges
-    assert rewritten(hostile_files.read(rich), made, tmp_path) is None
+    assert rewritten(read(rich), made, tmp_path) is None
 
 
 def test_a_program_without_what_could_run_computes_the_same(rich: Path) -> None:

@@ -15,10 +15,10 @@ from torch import nn
 from torch.export import Dim
 
 from opwright.builder.cache import Cache
-from opwright.bundle.choices import LEVELS
 from opwright.bundle.compare.outputs import Flat
 from opwright.bundle.compile.archive import write_again
 from opwright.bundle.compile.guards import broken_guard
+from opwright.bundle.compile.level import level_flags, level_settings
 from opwright.bundle.compile.precision import channels_last, for_bfloat16
 from opwright.bundle.compile.processor import features_needed
 from opwright.bundle.error_summary import error_summary
@@ -27,7 +27,7 @@ from opwright.bundle.source import shape
 from opwright.bundle.source.saved import load_package
 from opwright.bundle.suppress_output import suppress_output
 from opwright.errors import BundleError
-from opwright.toolchain.compiler import find_cxx, inductor_settings
+from opwright.toolchain.compiler import inductor_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,20 +206,22 @@ def _why_not_exported(error: Exception, inputs: Inputs) -> str:
 
 
 def _compiled(program: ExportedProgram, work: Compilation, cpu: str) -> tuple[str, ...]:
+    from torch._inductor import config
+
     work.progress.step("compiling (AOTInductor)")
-    level: dict[str, Any] = {} if cpu == "native" else {"cpp.march": cpu, "cpp.simdlen": LEVELS[cpu]}
-    level.update(inductor_settings())
+    level = {**level_settings(cpu), **inductor_settings()}
     settings = {
         "freezing": True,
-        # Lines and folders of this machine are useless on another one; and the names in these assertions, which only a
-        # debugging variable enables, are addresses in this process.
-        "aot_inductor.enable_line_tables": False,
+        # The names in these assertions, which only a debugging variable enables, are addresses in this process.
         "size_asserts": False,
         # They take longer to precompile than one model gains, and 300 MB in the folder for temporary files.
         "aot_inductor.precompile_headers": False,
         "aot_inductor.metadata": {_METADATA: work.precision},
         **level,
     }
+    # Lines and folders of this machine are useless on another one. PyTorch 2.11 and 2.12 write none.
+    if hasattr(config.aot_inductor, "enable_line_tables"):
+        settings["aot_inductor.enable_line_tables"] = False
     with _cache_folder():
         try:
             compile_and_package = torch._inductor.aoti_compile_and_package
@@ -230,16 +232,7 @@ def _compiled(program: ExportedProgram, work: Compilation, cpu: str) -> tuple[st
             msg = f"AOTInductor cannot compile the model: {error_summary(error)}"
             raise BundleError(msg) from error
         write_again(saved, work.path)
-        return features_needed(_flags(level), work.notes.append)
-
-
-def _flags(level: dict[str, Any]) -> list[str]:
-    """The compiler's flags that choose a processor, as AOTInductor composes them."""
-    from torch._inductor import config, cpp_builder, cpu_vec_isa
-
-    with config.patch(level):
-        chosen = cpp_builder._get_cpu_arch_cflags(find_cxx().host)  # noqa: SLF001  it has no public name
-        return [*(f"-{flag}" for flag in chosen), *cpu_vec_isa.pick_vec_isa().build_arch_flags().split()]
+        return features_needed(level_flags(level), work.notes.append)
 
 
 @contextlib.contextmanager

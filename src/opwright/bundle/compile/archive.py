@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 _MANGLED = re.compile(rb"___torch_mangle_\d+")
 # The writer makes these itself.
 _FROM_WRITER = frozenset({"version", ".data/version", ".data/serialization_id"})
-# The author's source text and its folder; the source and the commands that machine code was compiled from.
-_ABOUT_SOURCES = (".debug_pkl", ".cpp")
+# The author's source text and its folder.
+_ABOUT_SOURCES = ".debug_pkl"
+# What machine code was compiled from. PyTorch 2.11 and 2.12 find the files beside it by its name.
+_SOURCE = ".cpp"
 
 
 def write_again(saved: IO[bytes], path: Path) -> None:
@@ -39,7 +41,7 @@ def write_again(saved: IO[bytes], path: Path) -> None:
     def kept() -> Iterator[tuple[str, bytes]]:
         for name in sorted(reader.get_all_records()):
             if name not in _FROM_WRITER and not name.endswith(_ABOUT_SOURCES):
-                data = reader.get_record(name)
+                data = b"" if name.endswith(_SOURCE) else reader.get_record(name)
                 if name.startswith("code/") or name.endswith(".pkl"):
                     data = _MANGLED.sub(counted, data)
                 yield _MANGLED.sub(counted, name.encode()).decode(), data
