@@ -125,5 +125,7 @@ def test_a_path_with_a_space_is_named_in_quotes(folder: Path, monkeypatch: pytes
     monkeypatch.setenv("CXX", f"'{compiler}' -DX")
     assert build_plan(plan_sources("mine", [_sources(folder)])).compiled
     monkeypatch.setenv("CXX", f"'{compiler}")
-    with pytest.raises(ToolchainError, match=r"^\$CXX, .*, is no command line \(No closing quotation\): correct its"):
+    with pytest.raises(
+        ToolchainError, match=r"^\$CXX, .*, is not a valid command line \(No closing quotation\): correct its"
+    ):
         find_cxx()

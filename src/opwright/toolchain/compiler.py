@@ -144,7 +144,8 @@ def _words(variable: str) -> list[str]:
     try:
         return shlex.split(os.environ.get(variable, ""))
     except ValueError as error:
-        msg = f"${variable}, {os.environ[variable]!r}, is no command line ({error}): correct its quotes or unset it"
+        given = f"${variable}, {os.environ[variable]!r}"
+        msg = f"{given}, is not a valid command line ({error}): correct its quotes or unset it"
         raise ToolchainError(msg) from error
 
 

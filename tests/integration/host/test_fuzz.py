@@ -1,4 +1,4 @@
-"""Whatever stands in a manifest, an archive or an input file, the host says what is wrong, and lives."""
+"""Whatever a manifest, an archive or an input file holds, the host says what is wrong and does not crash."""
 
 from __future__ import annotations
 

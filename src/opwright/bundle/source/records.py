@@ -70,7 +70,7 @@ def open_records(path: Path) -> Iterator[Records]:
         file.seek(max(0, size - _END_LENGTH))
         end = file.read()
         if begin != _ENTRY or not end.startswith(_END) or not end.endswith(b"\0\0"):
-            msg = "it is no archive of PyTorch's, or there is something before or behind the archive"
+            msg = "it is not an archive that PyTorch wrote, or something comes before or after the archive"
             raise ValueError(msg)
         try:
             archive = stack.enter_context(zipfile.ZipFile(file))

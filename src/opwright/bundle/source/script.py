@@ -46,7 +46,7 @@ def rewrite_script(path: Path, plain: Path) -> None:
     with open_records(path) as records:
         version = records.read("version" if "version" in records.entries else ".data/version")
         if _VERSION.fullmatch(version) is None:
-            msg = f"its version is {version!r:.40}, which is no number"
+            msg = f"its version is {version!r:.40}, which is not a number"
             raise ValueError(msg)
         write_records(plain, _accepted(records), int(version))
 

@@ -73,14 +73,14 @@ def test_an_entry_that_is_no_file_is_refused(archive: Path, kind: int) -> None:
 @pytest.mark.parametrize(("before", "after"), [(b"#!/bin/sh\n", b""), (b"", b"\n"), (b"", b"PK\x05\x06" + bytes(17))])
 def test_something_before_or_behind_the_archive_is_refused(archive: Path, before: bytes, after: bytes) -> None:
     archive.write_bytes(before + archive.read_bytes() + after)
-    with pytest.raises(ValueError, match="something before or behind the archive"), open_records(archive):
+    with pytest.raises(ValueError, match="something comes before or after the archive"), open_records(archive):
         pass
 
 
 def test_a_comment_is_refused(archive: Path) -> None:
     with zipfile.ZipFile(archive, "a") as opened:
         opened.comment = b"comment"
-    with pytest.raises(ValueError, match="something before or behind the archive"), open_records(archive):
+    with pytest.raises(ValueError, match="something comes before or after the archive"), open_records(archive):
         pass
 
 
@@ -138,4 +138,4 @@ def test_every_cut_of_an_archive_is_refused(archive: Path) -> None:
         archive.write_bytes(whole[:length])
         with pytest.raises((ValueError, zipfile.BadZipFile)) as refused, open_records(archive):
             pass
-        assert re.match(r"it is no archive|its archive", str(refused.value))
+        assert re.match(r"it is not an archive|its archive", str(refused.value))
