@@ -19,7 +19,7 @@ _MANGLED = re.compile(rb"___torch_mangle_\d+")
 _FROM_WRITER = frozenset({"version", ".data/version", ".data/serialization_id"})
 # The author's source text and its folder.
 _ABOUT_SOURCES = ".debug_pkl"
-# What machine code was compiled from. PyTorch 2.11 and 2.12 find the files beside it by its name.
+# What machine code was compiled from: only the empty file stays, by whose name PyTorch 2.11 finds those beside it.
 _SOURCE = ".cpp"
 
 
