@@ -41,7 +41,9 @@ def test_a_wrong_mask_at_the_end_of_a_block_is_noticed(tmp_path: Path, mask: str
     file.write_text(text)
     report = opwright.check(tmp_path / "wrong", runtimes=["eager"], quick=True, fail_fast=True, seed=0)
     assert not report.passed
-    assert report.kinds <= {Kind.HEAP, Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED, Kind.CRASH}, report.kinds
+    # With a corrupted heap, a call may also never return.
+    kinds = {Kind.HEAP, Kind.OUT_OF_BOUNDS, Kind.UNINITIALISED, Kind.CRASH, Kind.HANG}
+    assert report.kinds <= kinds, report.kinds
 
 
 @pytest.mark.parametrize(("name", "op"), [("triton_swiglu", "swiglu"), ("numba_recurrence", "recurrence")])

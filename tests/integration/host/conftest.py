@@ -80,6 +80,8 @@ class Bundle:
         """Write a file, and say so in the manifest."""
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
+        # A new file: a process that has loaded the old one still has its memory mapped.
+        path.unlink(missing_ok=True)
         path.write_bytes(content)
         facts = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         self.say(lambda manifest: manifest["files"].update({name: facts}))

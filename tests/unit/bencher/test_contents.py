@@ -53,7 +53,7 @@ def test_renewed_sets_have_other_contents_in_the_same_memory(make_subject: MakeS
     subjects = contents.subjects
     places = [one.arguments["x"].data_ptr() for one in subjects]
     seen: set[tuple[float, ...]] = set()
-    for _ in range(5):
+    for _ in range(20):
         before = {name: copies(subjects, name) for name in ("x", "y")}
         contents.renew()
         for name in ("x", "y"):
