@@ -80,14 +80,14 @@ class Recorder:
         """Whether this step, or several others in its group, ended an earlier process."""
         return step in self._skip or group in self._skip_groups
 
-    def ok(self, count: int = 1) -> None:
-        """Count cases that returned what was expected."""
-        self._cases += count
+    def ok(self) -> None:
+        """Count a case that returned what was expected."""
+        self._cases += 1
 
-    def rejected(self, count: int = 1) -> None:
-        """Count varied inputs that were rejected with an error, which is allowed."""
-        self._cases += count
-        self._rejected += count
+    def rejected(self) -> None:
+        """Count a varied input that was rejected with an error, which is allowed."""
+        self._cases += 1
+        self._rejected += 1
 
     def note(self, text: str) -> None:
         """Record a note for the reader of a passed cell."""
