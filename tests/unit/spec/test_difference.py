@@ -184,6 +184,31 @@ def test_empty_results_are_compared_by_their_type() -> None:
     assert differs(ones(0, 3), Goal(ones(3, 0), ones(3, 0))) is not None
 
 
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.bool,
+        torch.uint16,
+        torch.int64,
+        torch.bfloat16,
+        torch.float64,
+        torch.float8_e4m3fn,
+        torch.float8_e8m0fnu,
+        torch.complex64,
+        torch.complex128,
+    ],
+)
+@pytest.mark.parametrize("shape", [(), (0,), (3, 5), (2, 70)])
+def test_the_numbers_of_the_reference_are_right_whatever_they_are(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    size = 1 if dtype is torch.bool else 255  # infinities and NaN among others
+    numbers = torch.randint(0, size + 1, (*shape, dtype.itemsize), dtype=torch.uint8, generator=generator)
+    own = numbers.view(dtype).reshape(shape)
+    strided = own.mT if own.dim() == 2 else own
+    for result in (strided, strided.conj() if dtype.is_complex else strided):
+        assert differs(result.clone(), Goal(result, torch.zeros_like(result, dtype=torch.float64))) is None
+
+
 # -- other results ----------------------------------------------------------------------------------------
 
 
