@@ -131,7 +131,10 @@ def first_line(error: BaseException) -> str:
 
 def _bytes(tensor: Tensor) -> Tensor:
     """The bytes of a tensor's elements, flat; unlike numbers, those of NaN are equal."""
-    return tensor.detach().resolve_conj().resolve_neg().flatten().view(torch.uint8)
+    flat = tensor.detach().resolve_conj().resolve_neg().flatten()
+    if flat.stride(0) != 1:  # as it may be of a single element too
+        flat = flat.clone(memory_format=torch.contiguous_format)
+    return flat.view(torch.uint8)
 
 
 def _wrong(result: Tensor, goal: Goal, shape: Sequence[int], extra: float) -> Tensor:

@@ -204,9 +204,10 @@ def test_the_numbers_of_the_reference_are_right_whatever_they_are(dtype: torch.d
     size = 1 if dtype is torch.bool else 255  # infinities and NaN among others
     numbers = torch.randint(0, size + 1, (*shape, dtype.itemsize), dtype=torch.uint8, generator=generator)
     own = numbers.view(dtype).reshape(shape)
-    strided = own.mT if own.dim() == 2 else own
-    for result in (strided, strided.conj() if dtype.is_complex else strided):
-        assert differs(result.clone(), Goal(result, torch.zeros_like(result, dtype=torch.float64))) is None
+    every_second = torch.stack([own, own], -1)[..., 0]
+    views = [own, own.mT, every_second, every_second.flatten()[:1]] if own.dim() == 2 else [own, every_second]
+    for view in [*views, *(view.conj() for view in views if dtype.is_complex)]:
+        assert differs(view.clone(), Goal(view, torch.zeros_like(view, dtype=torch.float64))) is None
 
 
 # -- other results ----------------------------------------------------------------------------------------
