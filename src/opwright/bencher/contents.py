@@ -10,9 +10,10 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from opwright.bencher.clocks import seconds_now
-from opwright.bencher.storages import address, bytes_equal, storages
+from opwright.bencher.storages import address, storages
 from opwright.spec import derive
 from opwright.spec.difference import first_line
+from opwright.spec.tensor_bytes import bytes_equal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from opwright.bencher.clocks import seconds_now
 from opwright.bencher.contents import storages_of
-from opwright.bencher.storages import address, bytes_equal
+from opwright.bencher.storages import address
 from opwright.bencher.verify import gradients_fault, results_fault
 from opwright.spec import derive
 from opwright.spec.difference import first_line
+from opwright.spec.tensor_bytes import bytes_equal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The memory of tensors: which tensors share it, and whether it holds the same bytes."""
+"""The memory of tensors, and which tensors share it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,3 @@ def storages(tree: Any) -> list[Tensor]:
         flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
         found.setdefault(address(tensor), flat.set_(storage, 0, (storage.nbytes() // tensor.itemsize,), (1,)))
     return list(found.values())
-
-
-def bytes_equal(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors of one shape and dtype have the same bytes: a NaN equals itself."""
-    return torch.equal(*map(_bytes, (one, other)))
-
-
-def _bytes(tensor: Tensor) -> Tensor:
-    flat = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    # One element may have any stride.
-    return flat.as_strided((flat.numel(),), (1,)).view(torch.uint8)

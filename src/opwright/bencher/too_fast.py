@@ -7,10 +7,10 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from opwright.bencher.floor import PARTS, bytes_of, bytes_of_all, tensors_read
-from opwright.bencher.storages import bytes_equal
 from opwright.bencher.timer import Spread
 from opwright.report.format import format_seconds, three_figures
 from opwright.spec import derive
+from opwright.spec.tensor_bytes import bytes_equal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

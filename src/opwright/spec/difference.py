@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from opwright.spec.rounding import SMALL
+from opwright.spec.tensor_bytes import bytes_equal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,7 +101,7 @@ def differs(
         return None if is_right else Difference("type", described(result), described(own))
     if result.is_meta:
         return None  # meta tensors hold no numbers
-    if torch.equal(_bytes(result), _bytes(own)):
+    if bytes_equal(result, own):
         return None  # as are most results, at a fraction of the cost of comparing numbers
     flat = replace(goal, own=own.flatten(), precise=goal.precise.flatten())
     wrong = _wrong(result.flatten(), flat, result.shape, tolerance.get(result.dtype, 0.0))
@@ -127,14 +128,6 @@ def first_line(error: BaseException) -> str:
     """The class and the first line of an exception."""
     text = str(error).strip()
     return f"{type(error).__name__}: {text.splitlines()[0] if text else ''}"
-
-
-def _bytes(tensor: Tensor) -> Tensor:
-    """The bytes of a tensor's elements, flat; unlike numbers, those of NaN are equal."""
-    flat = tensor.detach().resolve_conj().resolve_neg().flatten()
-    if flat.stride(0) != 1:  # as it may be of a single element too
-        flat = flat.clone(memory_format=torch.contiguous_format)
-    return flat.view(torch.uint8)
 
 
 def _wrong(result: Tensor, goal: Goal, shape: Sequence[int], extra: float) -> Tensor:
