@@ -3,13 +3,13 @@
 // This header does not depend on torch, so that every source can include the generated table of definitions.
 #pragma once
 
+#include <opwright/visibility.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <tuple>
-
-#define OPWRIGHT_HIDDEN __attribute__((visibility("hidden")))
 
 namespace opwright OPWRIGHT_HIDDEN {
 

@@ -1,0 +1,36 @@
+"""The vectors of opwright/simd.h as operators, with each instruction set that this processor has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+import opwright
+
+if TYPE_CHECKING:
+    from torch._ops import _OpNamespace as Ops
+
+SETS = ("baseline", "avx2", "avx512")
+SOURCE = Path(__file__).parents[2] / "packages" / "vectors" / "vectors.cpp"
+
+
+@pytest.fixture(scope="session")
+def ops() -> Ops:
+    opwright.load("vectors", [SOURCE])
+    return torch.ops.vectors
+
+
+@pytest.fixture(scope="session")
+def supported(ops: Ops) -> list[str]:
+    return list(SETS[: SETS.index(ops.widest()) + 1])
+
+
+@pytest.fixture(params=SETS)
+def instruction_set(request: pytest.FixtureRequest, supported: list[str]) -> str:
+    name: str = request.param
+    if name not in supported:
+        pytest.skip(f"this processor has no {name}")
+    return name
