@@ -11,7 +11,7 @@ JOBS ?= $(shell cores=$$(nproc); echo $$((cores < 8 ? cores + 1 : 8)))
 PYTEST = MAX_JOBS=$${MAX_JOBS:-2} $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --instafail $(ARGS)
 
 # The project's own C++ and CUDA files: tracked by git or new, not ignored, not deleted.
-CXX_FILES = $(wildcard $(shell git -c safe.directory='*' ls-files -co --exclude-standard -- '*.h' '*.inc' '*.cpp' '*.cu'))
+CXX_FILES = $(wildcard $(shell git -c safe.directory='*' ls-files -co --exclude-standard -- '*.h' '*.inc' '*.cpp' '*.cu' '*.cuh'))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

@@ -33,16 +33,17 @@ CALLS = 50
 WARM_UP = 5
 # The same kernels in a new namespace for each row: an operator has only one autograd kernel.
 KERNELS = """
+#include <opwright/empty.h>
 #include <opwright/op.h>
-#include <torch/csrc/stable/ops.h>
 using opwright::Tensor;
 namespace {
 Tensor product(const Tensor& x, const Tensor& y) {
-    Tensor result = torch::stable::empty_like(x);
+    Tensor result = opwright::empty_like(x);
     const float* a = x.const_data_ptr<float>();
     const float* b = y.const_data_ptr<float>();
     float* into = result.mutable_data_ptr<float>();
-    for (int64_t i = 0; i < x.numel(); ++i) into[i] = a[i] * b[i];
+    const int64_t count = x.numel();
+    for (int64_t i = 0; i < count; ++i) into[i] = a[i] * b[i];
     return result;
 }
 std::tuple<Tensor, Tensor> gradients(const Tensor& grad, const Tensor& x, const Tensor& y,

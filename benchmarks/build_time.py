@@ -41,15 +41,15 @@ TORCH_LIBRARY(build_time, m) {{ m.def("warp", &warp); }}
 
 STABLE = """
 #include <opencv2/imgproc.hpp>
+#include <opwright/empty.h>
 #include <opwright/op.h>
-#include <torch/csrc/stable/ops.h>
 
 using opwright::Tensor;
 
 Tensor warp(const Tensor& image, const Tensor& matrix) {
     cv::Mat from(image.size(0), image.size(1), CV_32FC1, image.mutable_data_ptr<float>());
     cv::Mat by(3, 3, CV_32FC1, matrix.mutable_data_ptr<float>());
-    Tensor output = torch::stable::empty_like(image);
+    Tensor output = opwright::empty_like(image);
     cv::Mat into(image.size(0), image.size(1), CV_32FC1, output.mutable_data_ptr<float>());
     cv::warpPerspective(from, into, by, into.size());
     return output;

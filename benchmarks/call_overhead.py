@@ -9,6 +9,11 @@ turn, round after round; printed are the medians of the times and of the ratios 
 Second question: the fixed cost of a call, on an 8 x 8 image, beside operators of PyTorch's own that
 take about as many arguments, and beside the bare function.
 
+Third question: the cost of the smallest call, one float32 tensor of 8 elements in and one out, beside
+`aten.neg`: by how its gradient is registered (none is recorded), by how the kernel allocates its result, and
+without a result of its own. It is timed in the processor's time of this thread, all rows in turn, round after
+round.
+
 Every result is compared with OpenCV's own before anything is timed.
 """
 
@@ -20,6 +25,7 @@ import os
 import runpy
 import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,6 +41,62 @@ if TYPE_CHECKING:
 OP = Path(__file__).resolve().parents[1] / "ops" / "warp_perspective"
 WARP = torch.tensor([[0.9, 0.12, 20.0], [-0.08, 1.05, 15.0], [1e-5, 2e-5, 1.0]], dtype=torch.float64)
 CALLS = 2000
+SMALL_CALLS = 500
+WARM_UP = 3
+ATEN_NEG = "torch.ops.aten.neg"
+DESCRIBED = """
+import opwright
+from torch import Tensor
+library = opwright.Library("call_overhead", sources=["cpu.cpp"])
+@library.op
+def neg(x: Tensor) -> Tensor:
+    return -x
+neg.backward()
+@library.op
+def neg_derived(x: Tensor) -> Tensor:
+    return -x
+@library.op(differentiable=())
+def itself(x: Tensor) -> Tensor:
+    return x
+@library.op(differentiable=())
+def stable_empty_like(x: Tensor) -> Tensor:
+    return -x
+@library.op(differentiable=())
+def stable_new_empty(x: Tensor) -> Tensor:
+    return -x
+"""
+KERNELS = """
+#include <opwright/check.h>
+#include <opwright/empty.h>
+#include <opwright/op.h>
+#include <torch/csrc/stable/ops.h>
+using opwright::Tensor;
+namespace {
+template <auto allocated>
+Tensor neg(const Tensor& x) {
+    opwright::check::device(x, "x", opwright::DeviceType::CPU);
+    opwright::check::dtype(x, "x", opwright::ScalarType::Float);
+    opwright::check::contiguous(x, "x");
+    Tensor result = allocated(x);
+    const float* from = x.const_data_ptr<float>();
+    float* into = result.mutable_data_ptr<float>();
+    const int64_t count = x.numel();
+    for (int64_t i = 0; i < count; ++i) into[i] = -from[i];
+    return result;
+}
+Tensor neg_backward(const Tensor& grad, const Tensor& x) { return neg<opwright::empty_like>(grad); }
+Tensor new_empty(const Tensor& x) { return torch::stable::new_empty(x, x.sizes()); }
+Tensor itself(const Tensor& x) { return x; }
+}
+OPWRIGHT_IMPL(call_overhead, CPU, m) {
+    m.impl("neg", OPWRIGHT_FN(neg<opwright::empty_like>));
+    m.impl("neg_backward", OPWRIGHT_FN(neg_backward));
+    m.impl("neg_derived", OPWRIGHT_FN(neg<opwright::empty_like>));
+    m.impl("itself", OPWRIGHT_FN(itself));
+    m.impl("stable_empty_like", OPWRIGHT_FN(neg<torch::stable::empty_like>));
+    m.impl("stable_new_empty", OPWRIGHT_FN(neg<new_empty>));
+}
+"""
 
 
 def large(op: Callable[..., torch.Tensor], bare: SimpleNamespace, rounds: int) -> dict[str, Any]:
@@ -44,12 +106,12 @@ def large(op: Callable[..., torch.Tensor], bare: SimpleNamespace, rounds: int) -
     if not torch.equal(op(image, WARP, 1080, 1920), bare.warp_perspective(image, WARP, 1080, 1920)):
         sys.exit("the operator and OpenCV alone differ: no time of theirs means anything")
     ours, theirs = [], []
-    for number in range(rounds + 3):
+    for number in range(rounds + WARM_UP):
         started = time.perf_counter()
         op(image, WARP, 1080, 1920)
         op_s = time.perf_counter() - started
         (bare_s,) = bare.time_warp_perspective(image, WARP, output, 1)
-        if number >= 3:
+        if number >= WARM_UP:
             ours.append(op_s)
             theirs.append(bare_s)
     ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
@@ -89,6 +151,36 @@ def small(op: Callable[..., torch.Tensor], bare: SimpleNamespace, rounds: int) -
     }
 
 
+def smallest(rounds: int) -> dict[str, list[float]]:
+    """Time a call with one tensor of 8 elements, in microseconds: each entry is the mean over several calls."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "op.py").write_text(DESCRIBED)
+        (Path(folder) / "cpu.cpp").write_text(KERNELS)
+        opwright.open(folder)
+    ops = torch.ops.call_overhead
+    rows: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "a native neg with a native backward": ops.neg.default,
+        "a native neg whose gradient is derived": ops.neg_derived.default,
+        "a native neg without a gradient, allocated by torch::stable::empty_like": ops.stable_empty_like.default,
+        "a native neg without a gradient, allocated by torch::stable::new_empty": ops.stable_new_empty.default,
+        "a native operator that returns its argument": ops.itself.default,
+        ATEN_NEG: torch.ops.aten.neg.default,
+    }
+    x = torch.randn(8)
+    for name, op in rows.items():
+        if not torch.equal(op(x), x if op is ops.itself.default else -x):
+            sys.exit(f"{name}: the result is wrong, and no time means anything")
+    times: dict[str, list[float]] = {name: [] for name in rows}
+    for number in range(rounds + WARM_UP):
+        for name, op in rows.items():
+            started = time.thread_time()
+            for _ in range(SMALL_CALLS):
+                op(x)
+            if number >= WARM_UP:
+                times[name].append((time.thread_time() - started) / SMALL_CALLS * 1e6)
+    return times
+
+
 def main() -> None:
     """Compare, time, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -108,8 +200,14 @@ def main() -> None:
     print("8 x 8, one call:")
     for row, times in costs.items():
         print(f"{statistics.median(times):8.2f} µs  {row}  (min {min(times):.2f})")
+    least = smallest(asked.rounds)
+    print("8 elements, one call:")
+    for row, times in least.items():
+        ratio = statistics.median(a / b for a, b in zip(times, least[ATEN_NEG], strict=True))
+        print(f"{statistics.median(times):8.3f} µs  {ratio:.3f} of {ATEN_NEG}  {row}")
     if asked.json:
-        Path(asked.json).write_text(json.dumps({"1080p": big, "8x8_us": costs}, indent=2) + "\n")
+        measured = {"1080p": big, "8x8_us": costs, "8_elements_us": least}
+        Path(asked.json).write_text(json.dumps(measured, indent=2) + "\n")
 
 
 if __name__ == "__main__":

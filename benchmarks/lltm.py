@@ -184,7 +184,7 @@ def _with_all_gradients(extension: Any) -> SimpleNamespace:
     )
 
 
-def _keep_memory() -> None:
+def keep_memory() -> None:
     """Let glibc keep freed memory, for all rows.
 
     By itself it gives large tensors back to the system, now and then, and to fetch those of a gradient again takes as
@@ -265,7 +265,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only tables whose title holds this, such as 'state 128'")
     parser.add_argument("--json", metavar="FILE", help="write every time as JSON")
     asked = parser.parse_args()
-    _keep_memory()
+    keep_memory()
     opwright.open(ROOT / "ops" / "lltm")
     extension = opwright.load("lltm_cpp", [str(EXAMPLE / "lltm.cpp")])
     cell_of: Callable[[Any], Cell] = runpy.run_path(str(EXAMPLE / "lltm.py"))["cell_of"]

@@ -80,6 +80,10 @@ def _mount() -> bool:
         return mounted.returncode == 0 and subprocess.run(["umount", folder], check=False).returncode == 0
 
 
+def _arm() -> bool:
+    return all(map(shutil.which, ("aarch64-linux-gnu-g++", "qemu-aarch64")))
+
+
 def _another_user() -> bool:
     return os.geteuid() != 0 or bool(shutil.which("setpriv"))
 
@@ -91,6 +95,7 @@ def _memory() -> bool:
 
 # Each asks the machine itself, not opwright's own finders: those are among the things under test.
 REAL_THINGS: dict[str, tuple[str, Callable[[], bool]]] = {
+    "arm": ("aarch64-linux-gnu-g++ and qemu-aarch64 on PATH", _arm),
     "chroot": ("chroot, as root or in a user namespace", _chroot),
     "clang": ("clang++ on PATH", lambda: bool(shutil.which("clang++"))),
     "cmake": ("cmake on PATH", lambda: bool(shutil.which("cmake"))),

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from opwright import Make
 
-# -Wno-psabi: gcc warns about wide vectors as function arguments; all of these functions are inlined.
-library = opwright.Library("lltm", sources=["cpu/cell.cpp", "cpu/sequence.cpp", "cuda.cu"], cflags=["-Wno-psabi"])
+library = opwright.Library("lltm", sources=["cpu/cell.cpp", "cpu/sequence.cpp", "cuda.cu"])
 
 
 class Step(NamedTuple):
@@ -279,6 +278,7 @@ def _(make: Make) -> Iterator[tuple[Tensor, ...]]:
     yield _given(make, (batch, features), state)
     yield _given(make, (3, 4), 7)
     yield _given(make, (12, 2), 9)  # the batch has the size of a small step, the state has not
+    yield _given(make, (11, 6), 16)  # a small step in bfloat16
     yield _given(make, (5, 3), 43)  # one column more than a block of the bias's gradient
 
 
@@ -290,6 +290,7 @@ def _(make: Make) -> Iterator[tuple[Tensor, ...]]:
     # Long enough for the kernel to repack the weights; then rows and columns in blocks of every size.
     yield _given(make, (25, make.size(12), 3), 4)
     yield _given(make, (24, 14, 2), 23)
+    yield _given(make, (24, 7, 2), 22)  # the same with a state of pairs, for bfloat16
 
 
 # What a kernel without a check would reject in other words.

@@ -3,6 +3,7 @@
 // All errors are found before the result is allocated. OpenCV itself would return a blank image for a singular warp,
 // wrap a huge border value around, and report an overlong image in terms of its internals.
 #include <opwright/check.h>
+#include <opwright/empty.h>
 #include <opwright/op.h>
 #include <opwright/opencv.h>
 
@@ -221,7 +222,7 @@ std::vector<int64_t> output_sizes(Sizes image, int64_t height, int64_t width, Sc
 Tensor allocated(const Tensor& like, const std::vector<int64_t>& sizes) {
     std::optional<Tensor> fresh;
     try {
-        fresh = torch::stable::new_empty(like, sizes);
+        fresh = opwright::new_empty(like, sizes);
     } catch (const std::runtime_error&) {  // torch's C interface has lost the reason, but it can only be memory
     }
     OPWRIGHT_CHECK(fresh, "there is no memory for an output of shape ", sizes, " of ", like.scalar_type());

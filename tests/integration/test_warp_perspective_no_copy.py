@@ -71,7 +71,12 @@ for name, image in images.items():
         "image": [image.data_ptr(), image.stride(-3)],
         "output": [last.data_ptr(), last.stride(0)],
         "opencv": list(saw),
-        "allocated": [event.self_cpu_memory_usage for event in memory.events() if event.self_cpu_memory_usage > 0],
+        # Each on its own: an operator's event has the difference of what it allocated and freed.
+        "allocated": [
+            event.nbytes()
+            for event in memory.profiler.kineto_results.events()
+            if event.name() == "[memory]" and event.nbytes() > 0
+        ],
         "image bytes": image.nbytes,
         "output bytes": result.nbytes,
     }

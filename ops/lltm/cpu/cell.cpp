@@ -1,4 +1,5 @@
 // One step on the CPU: the matrix product by PyTorch, or here for small sizes, and the rest in one pass.
+#include <opwright/empty.h>
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
 
@@ -13,6 +14,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "bfloat16_product.h"
+#include "lanes.h"
 #include "matrix.h"
 #include "numbers.h"
 #include "pointwise.h"
@@ -25,7 +28,7 @@ namespace {
 Tensor side_by_side(const Tensor& left, const Tensor& right) {
     const Tensor parts[2] = {row_major(left), row_major(right)};
     const int64_t count = left.size(0);
-    Tensor joined = torch::stable::new_empty(left, {count, left.size(1) + right.size(1)});
+    Tensor joined = opwright::new_empty(left, {count, left.size(1) + right.size(1)});
     const std::size_t bytes[2] = {static_cast<std::size_t>(left.size(1) * left.element_size()),
                                   static_cast<std::size_t>(right.size(1) * right.element_size())};
     const auto* from_left = static_cast<const char*>(parts[0].const_data_ptr());
@@ -45,48 +48,56 @@ Tensor side_by_side(const Tensor& left, const Tensor& right) {
 
 // ---- Small steps ----
 
-// The transpose of [left right], for the lanes of SmallStep, padded with zeros to a whole vector.
-template <class T>
-class Lanes {
-  public:
-    Lanes(const Tensor& left, const Tensor& right)
-        // opwright: equivalent [0]: one vector more than needed
-        : stride_((left.size(0) + widest - 1) / widest * widest),
-          numbers_(static_cast<T*>(
-              ::operator new((left.size(1) + right.size(1)) * stride_ * sizeof(T), std::align_val_t(alignment)))) {
-        take(left, 0);
-        take(right, left.size(1));
-    }
-
-    const T* numbers() const { return numbers_.get(); }
-    int64_t stride() const { return stride_; }
-
-  private:
-    static constexpr std::size_t alignment = 64;
-    static constexpr int64_t widest = alignment / sizeof(T);
-    struct Free {
-        void operator()(T* numbers) const { ::operator delete(numbers, std::align_val_t(alignment)); }
-    };
-
-    void take(const Tensor& part, int64_t first) {
-        const Tensor dense = row_major(part);
-        const int64_t width = part.size(1);
-        run(Turn<T>{numbers_of<T>(dense), numbers_.get() + first * stride_, width, stride_, part.size(0)}, 0, width);
-    }
-
-    int64_t stride_;
-    std::unique_ptr<T, Free> numbers_;
-};
-
 // Whether SmallStep is faster, as measured (docs/lltm.md): the batch fills more than half of a vector, and no more than
 // two; a second one pays off if threads share the work.
 template <class T>
 bool is_small(int64_t batch, int64_t state) {
-    const int64_t lanes = lanes_of(instruction_set(), sizeof(T));
+    const int64_t lanes = lanes_of(simd::instruction_set(), sizeof(T));
     const int64_t vectors = torch::stable::get_num_threads() > 1 ? 2 : 1;  // opwright: equivalent: only the speed
     const bool pays_off = 2 * batch > lanes && batch <= vectors * lanes;   // opwright: equivalent: only the speed
     // opwright: equivalent [*]: only the speed depends on it
     return state % SmallStep<T>::tile == 0 && pays_off;
+}
+
+// Whether PairedProduct is faster, as measured (docs/lltm.md): the batch fills no more than three vectors, and more
+// than half of the last one if the weights are large. A pair must not be divided between old_h and input.
+bool is_small_in_bfloat16(const Sizes& sizes, const Tensor& weights) {
+    constexpr int64_t lanes = 16;
+    // opwright: equivalent [*]: only the speed and rounding depend on it
+    const bool pays_off = (sizes.batch - 1) % lanes >= lanes / 2 || weights.numel() <= 1 << 19;
+    // opwright: equivalent [<=]: the same
+    return multiplies_bfloat16() && sizes.batch <= 3 * lanes && pays_off && sizes.features % 2 == 0 &&
+           sizes.state % lanes == 0;
+}
+
+// The products of each row of [old_h input] with the rows of the weights, (batch, 3 state), with sums of type `Sum`. As
+// in SmallStep, the lanes of a vector are the batch.
+template <class Sum>
+std::unique_ptr<Sum[]> small_products(const Sizes& sizes, const Tensor& input, const Tensor& weights,
+                                      const Tensor& old_h) {
+    const int64_t depth = sizes.state + sizes.features;
+    const int64_t width = 3 * sizes.state;
+    const Tensor dense = row_major(weights);
+    const Lanes<Sum> given({old_h, input});
+    const int64_t lanes = given.stride();
+    const std::unique_ptr<Sum[]> sums(new Sum[width * lanes]);
+    // opwright: equivalent: only the speed depends on it
+    const int64_t rows = items_per_thread(work_of_products(lanes * depth / 2));
+    torch::stable::parallel_for(0, width, rows, [&](int64_t begin, int64_t end) {
+        const PairedProduct<Sum> job{.left = numbers_of<BFloat16>(dense) + begin * depth,
+                                     .right = given.numbers(),
+                                     .into = sums.get() + begin * lanes,
+                                     .left_stride = depth,
+                                     .right_stride = lanes,
+                                     .into_stride = lanes,
+                                     .rows = end - begin,
+                                     .pairs = depth / 2,
+                                     .adds = false};
+        job.run(0, lanes);
+    });
+    std::unique_ptr<Sum[]> products(new Sum[sizes.batch * width]);
+    run(Turn<Sum>{sums.get(), products.get(), lanes, width, width}, 0, sizes.batch);
+    return products;
 }
 
 // ---- One step ----
@@ -98,14 +109,14 @@ std::tuple<Tensor, Tensor, Tensor> step(const Sizes& sizes, const Tensor& input,
     const auto& [steps, batch, features, state] = sizes;
     const Tensor biases = row_major(bias);
     const Tensor cells = row_major(old_cell);
-    Tensor new_h = torch::stable::new_empty(input, {batch, state});
-    Tensor new_cell = torch::stable::new_empty(input, {batch, state});
+    Tensor new_h = opwright::new_empty(input, {batch, state});
+    Tensor new_cell = opwright::new_empty(input, {batch, state});
     if constexpr (!std::is_same_v<T, BFloat16>) {
         // opwright: equivalent [;]: only the speed depends on it
         if (is_small<T>(batch, state)) {
             const Tensor dense = row_major(weights);
-            Tensor gates = keep_gates ? torch::stable::new_empty(input, {batch, 3 * state}) : Tensor();
-            const Lanes<T> given(old_h, input);
+            Tensor gates = keep_gates ? opwright::new_empty(input, {batch, 3 * state}) : Tensor();
+            const Lanes<T> given({old_h, input});
             const SmallStep<T> job{.weights = numbers_of<T>(dense),
                                    .given = given.numbers(),
                                    .bias = numbers_of<T>(biases),
@@ -123,12 +134,25 @@ std::tuple<Tensor, Tensor, Tensor> step(const Sizes& sizes, const Tensor& input,
             return {new_h, new_cell, gates};
         }
     }
-    Tensor products = torch::stable::new_empty(input, {batch, 3 * state});
+    const auto finish = [&](const auto* products, T* gates) {
+        using Product = std::remove_const_t<std::remove_pointer_t<decltype(products)>>;
+        in_parallel(Forward<T, Product>{products, numbers_of<T>(biases), numbers_of<T>(cells), memory_of<T>(new_h),
+                                        memory_of<T>(new_cell), gates, state},
+                    batch, state);
+    };
+    if constexpr (std::is_same_v<T, BFloat16> && has_paired_product) {
+        // opwright: equivalent [;]: only the speed and rounding depend on it
+        if (is_small_in_bfloat16(sizes, weights)) {
+            Tensor gates = keep_gates ? opwright::new_empty(input, {batch, 3 * state}) : Tensor();
+            const auto products = small_products<Wide<T>>(sizes, input, weights, old_h);
+            finish(products.get(), keep_gates ? memory_of<T>(gates) : nullptr);
+            return {new_h, new_cell, gates};
+        }
+    }
+    Tensor products = opwright::new_empty(input, {batch, 3 * state});
     multiply(products, side_by_side(old_h, input), transposed(weights));
     T* sums = memory_of<T>(products);
-    in_parallel(Forward<T>{sums, numbers_of<T>(biases), numbers_of<T>(cells), memory_of<T>(new_h),
-                           memory_of<T>(new_cell), keep_gates ? sums : nullptr, state},
-                batch, state);
+    finish(sums, keep_gates ? sums : nullptr);
     return {new_h, new_cell, products};
 }
 
@@ -168,8 +192,8 @@ Gradients cell_with_gates_backward(const std::optional<Tensor>& grad_0, const st
         const IncomingRows<T> of_gates(grad_2, "grad_2", input, {batch, 3 * state});
         const Tensor new_cell = row_major(result_1);
         const Tensor gates = row_major(result_2);
-        Tensor to_products = torch::stable::new_empty(input, {batch, 3 * state});
-        Tensor to_old_cell = wanted[4] ? torch::stable::new_empty(input, {batch, state}) : Tensor();
+        Tensor to_products = opwright::new_empty(input, {batch, 3 * state});
+        Tensor to_old_cell = wanted[4] ? opwright::new_empty(input, {batch, state}) : Tensor();
         in_parallel(Backward<T>{{of_new_h.from(0), {}},
                                 {of_new_cell.from(0), {}},
                                 of_gates.from(0),
@@ -181,16 +205,16 @@ Gradients cell_with_gates_backward(const std::optional<Tensor>& grad_0, const st
                     batch, state);
         Tensor to_input, to_weights, to_bias, to_old_h;
         if (wanted[0]) {
-            to_input = torch::stable::empty_like(input);
+            to_input = opwright::empty_like(input);
             multiply(to_input, to_products, columns(weights, state, features));
         }
         if (wanted[1]) {
-            to_weights = torch::stable::empty_like(weights);
+            to_weights = opwright::empty_like(weights);
             multiply(to_weights, transposed(to_products), side_by_side(old_h, input));
         }
         if (wanted[2]) to_bias = sum_of_rows<T>(to_products, batch, 3 * state);
         if (wanted[3]) {
-            to_old_h = torch::stable::empty_like(old_h);
+            to_old_h = opwright::empty_like(old_h);
             multiply(to_old_h, to_products, columns(weights, 0, state));
         }
         return {to_input, to_weights, to_bias, to_old_h, to_old_cell};

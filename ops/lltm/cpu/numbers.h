@@ -1,6 +1,7 @@
 // Converts checked tensors on the CPU to the raw pointers and sizes that the kernels take.
 #pragma once
 
+#include <opwright/empty.h>
 #include <torch/csrc/stable/ops.h>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 #include "../tensors.h"
 #include "pointwise.h"
-#include "simd.h"
+#include "vectors.h"
 
 namespace lltm {
 
@@ -102,7 +103,7 @@ class IncomingRows {
 
 template <class T>
 Tensor sum_of_rows(const Tensor& matrix, int64_t count, int64_t width) {
-    Tensor sum = torch::stable::new_empty(matrix, {width});
+    Tensor sum = opwright::new_empty(matrix, {width});
     constexpr int64_t block = 128;   // opwright: equivalent: whole cache lines for each thread, which is faster
     const int64_t each = count / 8;  // opwright: equivalent: only the speed depends on it
     in_parallel_blocks(SumOfRows<T>{numbers_of<T>(matrix), memory_of<T>(sum), count, width}, width, block, each);

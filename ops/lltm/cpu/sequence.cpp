@@ -1,4 +1,5 @@
 // The steps of a sequence on the CPU: one product for all steps computes what does not depend on the previous step.
+#include <opwright/empty.h>
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
 
@@ -25,12 +26,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const T
     const Tensor first_h = row_major(old_h);
     const Tensor first_cell = row_major(old_cell);
     // The input's part of the gates, for all steps at once.
-    Tensor products = torch::stable::new_empty(input, {steps, batch, 3 * state});
+    Tensor products = opwright::new_empty(input, {steps, batch, 3 * state});
     multiply(rows(products, 0, sizes.rows(), 3 * state), rows(row_major(input), 0, sizes.rows(), features),
              transposed(columns(weights, state, features)));
-    Tensor outputs = torch::stable::new_empty(input, {steps, batch, state});
-    Tensor new_cell = torch::stable::new_empty(input, {batch, state});
-    Tensor cells = keep ? torch::stable::new_empty(input, {steps, batch, state}) : Tensor();
+    Tensor outputs = opwright::new_empty(input, {steps, batch, state});
+    Tensor new_cell = opwright::new_empty(input, {batch, state});
+    Tensor cells = keep ? opwright::new_empty(input, {steps, batch, state}) : Tensor();
     const RecurrentProduct<T> recurrent(transposed(columns(weights, 0, state)), sizes);
     for (int64_t at = 0; at < steps; ++at) {
         const int64_t row = at * batch;
@@ -97,13 +98,14 @@ Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_0, cons
         const Tensor cells = row_major(result_2);
         const Tensor gates = row_major(result_3);
         // opwright: equivalent [4]: more memory than needed
-        Tensor to_products = torch::stable::new_empty(input, {steps, batch, 3 * state});
+        Tensor to_products = opwright::new_empty(input, {steps, batch, 3 * state});
         // The gradients that flow from a step to the previous one.
-        Tensor to_h = torch::stable::new_empty(input, {batch, state});
-        Tensor to_cell = torch::stable::new_empty(input, {batch, state});
+        Tensor to_h = opwright::new_empty(input, {batch, state});
+        Tensor to_cell = opwright::new_empty(input, {batch, state});
         const Rows<T> carried_h{numbers_of<T>(to_h), state, false};
         const Rows<T> carried_cell{numbers_of<T>(to_cell), state, false};
         const Tensor recurrent = columns(weights, 0, state);
+        const RecurrentProduct<T> through_weights(recurrent, sizes);
         for (int64_t at = steps - 1; at >= 0; --at) {
             const bool is_last = at == steps - 1;
             const int64_t row = at * batch;
@@ -117,23 +119,23 @@ Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_0, cons
                                     state},
                         batch, state);
             // opwright: equivalent [>=]: nothing uses the product of the first step
-            if (at > 0) multiply(to_h, rows(to_products, row, batch, 3 * state), recurrent);
+            if (at > 0) through_weights.write(to_h, 0, to_products, row);
         }
         const Tensor all = rows(to_products, 0, sizes.rows(), 3 * state);
         const Tensor first = rows(to_products, 0, batch, 3 * state);
         Tensor to_input, to_weights, to_bias, to_old_h;
         if (wanted[0]) {
-            to_input = torch::stable::empty_like(input);
+            to_input = opwright::empty_like(input);
             if (to_input.is_contiguous()) {
                 multiply(rows(to_input, 0, sizes.rows(), features), all, columns(weights, state, features));
             } else {
-                Tensor dense = torch::stable::new_empty(input, {steps, batch, features});
+                Tensor dense = opwright::new_empty(input, {steps, batch, features});
                 multiply(rows(dense, 0, sizes.rows(), features), all, columns(weights, state, features));
                 torch::stable::copy_(to_input, dense);
             }
         }
         if (wanted[1]) {
-            to_weights = torch::stable::empty_like(weights);
+            to_weights = opwright::empty_like(weights);
             multiply(columns(to_weights, state, features), transposed(all),
                      rows(row_major(input), 0, sizes.rows(), features));
             const Tensor of_old_h = columns(to_weights, 0, state);
@@ -143,7 +145,7 @@ Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_0, cons
         }
         if (wanted[2]) to_bias = sum_of_rows<T>(to_products, sizes.rows(), 3 * state);
         if (wanted[3]) {
-            to_old_h = torch::stable::empty_like(old_h);
+            to_old_h = opwright::empty_like(old_h);
             multiply(to_old_h, first, recurrent);
         }
         return {to_input, to_weights, to_bias, to_old_h, wanted[4] ? to_cell : Tensor()};

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "simd.h"
+#include "vectors.h"
 
 namespace lltm {
 
@@ -15,7 +15,7 @@ namespace lltm {
 template <class T>
 struct SmallProduct {
     const T* left;
-    const T* right;
+    const Wide<T>* right;
     T* into;
     std::int64_t left_stride;
     std::int64_t right_stride;
@@ -25,8 +25,8 @@ struct SmallProduct {
     bool adds;
 
     template <int bytes>
-    [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
-        using V = Vector<T, bytes>;
+    OPWRIGHT_INLINE void run(std::int64_t begin, std::int64_t end) const {
+        using V = Vector<Wide<T>, bytes>;
         using Whole = std::integral_constant<std::int64_t, V::lanes>;
         constexpr std::int64_t wide = 3 * V::lanes;
         std::int64_t column = begin;
@@ -39,10 +39,10 @@ struct SmallProduct {
 
   private:
     template <class V, int vectors, class Count>
-    [[gnu::always_inline]] void all_rows(std::int64_t column, Count count) const {
+    OPWRIGHT_INLINE void all_rows(std::int64_t column, Count count) const {
         // As many sums as fit into registers.
         // opwright: equivalent: only the speed depends on it
-        constexpr int most = sizeof(typename V::Numbers) == 64 ? 8 : 4;
+        constexpr int most = V::bytes == 64 ? 8 : 4;
         std::int64_t row = 0;
         for (; row + most <= rows; row += most) some_rows<V, vectors, most>(row, column, count);
         if (row + 4 <= rows) some_rows<V, vectors, 4>(row, column, count), row += 4;
@@ -51,32 +51,31 @@ struct SmallProduct {
     }
 
     template <class V, int vectors, int tile, class Count>
-    [[gnu::always_inline]] void some_rows(std::int64_t row, std::int64_t column, Count count) const {
-        using Numbers = typename V::Numbers;
+    OPWRIGHT_INLINE void some_rows(std::int64_t row, std::int64_t column, Count count) const {
         T* const corner = into + row * into_stride + column;
-        Numbers sums[tile][vectors];
+        V sums[tile][vectors];
 #pragma GCC unroll 8
         for (int i = 0; i < tile; ++i)
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; ++v)
-                sums[i][v] = adds ? V::load(corner + i * into_stride + v * V::lanes, count) : Numbers{};
+                sums[i][v] = adds ? V::load(corner + i * into_stride + v * V::lanes, count) : V(0);
         const T* a = left + row * left_stride;
-        const T* b = right + column;
+        const Wide<T>* b = right + column;
         for (std::int64_t k = 0; k < depth; ++k, ++a, b += right_stride) {
-            Numbers factors[vectors];
+            V factors[vectors];
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; ++v) factors[v] = V::load(b + v * V::lanes, count);
 #pragma GCC unroll 8
             for (int i = 0; i < tile; ++i) {
-                const Numbers one = V::all(a[i * left_stride]);
+                const V one(static_cast<Wide<T>>(a[i * left_stride]));
 #pragma GCC unroll 3
-                for (int v = 0; v < vectors; ++v) sums[i][v] += one * factors[v];
+                for (int v = 0; v < vectors; ++v) sums[i][v] = fma(one, factors[v], sums[i][v]);
             }
         }
 #pragma GCC unroll 8
         for (int i = 0; i < tile; ++i)
 #pragma GCC unroll 3
-            for (int v = 0; v < vectors; ++v) V::store(corner + i * into_stride + v * V::lanes, sums[i][v], count);
+            for (int v = 0; v < vectors; ++v) sums[i][v].store(corner + i * into_stride + v * V::lanes, count);
     }
 };
 

@@ -8,8 +8,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "columns.h"
 #include "pointwise.h"
-#include "simd.h"
+#include "vectors.h"
 
 namespace lltm {
 
@@ -23,19 +24,19 @@ struct Turn {
     std::int64_t rows;
 
     template <int bytes>
-    [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
+    OPWRIGHT_INLINE void run(std::int64_t begin, std::int64_t end) const {
         using V = Vector<T, bytes>;
         constexpr std::int64_t at_once = 4;
         std::int64_t column = begin;
         // opwright: equivalent [<]: only the speed depends on it
         for (; column + at_once <= end; column += at_once) {
             for (std::int64_t row = 0; row < rows; row += V::lanes) {
-                typename V::FourColumns fetched;
+                FourColumns<V> fetched;
                 fetched.fetch(from + row * width + column, width, std::min<std::int64_t>(V::lanes, rows - row));
-                typename V::Numbers columns[at_once];
+                V columns[at_once];
                 fetched.read(columns);
 #pragma GCC unroll 4
-                for (int i = 0; i < at_once; ++i) V::store(into + (column + i) * stride + row, columns[i]);
+                for (int i = 0; i < at_once; ++i) columns[i].store(into + (column + i) * stride + row);
             }
         }
         for (; column < end; ++column)
@@ -61,7 +62,7 @@ struct SmallStep {
     std::int64_t state;
 
     template <int bytes>
-    [[gnu::always_inline]] void run(std::int64_t begin, std::int64_t end) const {
+    OPWRIGHT_INLINE void run(std::int64_t begin, std::int64_t end) const {
         using V = Vector<T, bytes>;
         for (std::int64_t element = begin; element < end; element += tile)
             for (std::int64_t row = 0; row < batch; row += V::lanes) step<V>(element, row);
@@ -77,17 +78,16 @@ struct SmallStep {
     static constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));
 
     template <class V>
-    [[gnu::always_inline]] void step(std::int64_t element, std::int64_t row) const {
-        using Numbers = typename V::Numbers;
+    OPWRIGHT_INLINE void step(std::int64_t element, std::int64_t row) const {
         const std::int64_t count = std::min<std::int64_t>(V::lanes, batch - row);
         const std::int64_t here = row * state + element;
-        typename V::FourColumns old_cells;
+        FourColumns<V> old_cells;
         old_cells.fetch(old_cell + here, state, count);
-        Numbers sums[3][tile];
+        V sums[3][tile];
 #pragma GCC unroll 3
         for (int gate = 0; gate < 3; ++gate) {
 #pragma GCC unroll 4
-            for (int i = 0; i < tile; ++i) sums[gate][i] = Numbers{} + bias[gate * state + element + i];
+            for (int i = 0; i < tile; ++i) sums[gate][i] = V(bias[gate * state + element + i]);
         }
         const T* of_input = weights + element * depth;
         const T* of_output = of_input + state * depth;
@@ -103,16 +103,16 @@ struct SmallStep {
                 __builtin_prefetch(of_candidate + next + i * depth);  // opwright: equivalent: only the speed
             }
             for (std::int64_t k = part; k < std::min(depth, part + line); ++k) {
-                const Numbers x = V::load(given + k * given_stride + row);
+                const V x = V::load(given + k * given_stride + row);
 #pragma GCC unroll 4
                 for (int i = 0; i < tile; ++i) {
-                    sums[0][i] += x * of_input[i * depth + k];
-                    sums[1][i] += x * of_output[i * depth + k];
-                    sums[2][i] += x * of_candidate[i * depth + k];
+                    sums[0][i] = fma(x, V(of_input[i * depth + k]), sums[0][i]);
+                    sums[1][i] = fma(x, V(of_output[i * depth + k]), sums[1][i]);
+                    sums[2][i] = fma(x, V(of_candidate[i * depth + k]), sums[2][i]);
                 }
             }
         }
-        Numbers cells[tile], states[tile];
+        V cells[tile], states[tile];
         old_cells.read(cells);
 #pragma GCC unroll 4
         for (int i = 0; i < tile; ++i) {
@@ -123,12 +123,12 @@ struct SmallStep {
             cells[i] = computed.cell;
             states[i] = computed.h;
         }
-        V::store_columns(new_cell + here, state, count, cells);
-        V::store_columns(new_h + here, state, count, states);
+        store_columns(new_cell + here, state, count, cells);
+        store_columns(new_h + here, state, count, states);
         if (gates == nullptr) return;
 #pragma GCC unroll 3
         for (int gate = 0; gate < 3; ++gate)
-            V::store_columns(gates + row * 3 * state + gate * state + element, 3 * state, count, sums[gate]);
+            store_columns(gates + row * 3 * state + gate * state + element, 3 * state, count, sums[gate]);
     }
 };
 

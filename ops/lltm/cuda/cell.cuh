@@ -1,7 +1,7 @@
 // One step on the GPU, and its gradients.
 #pragma once
 
-#include <torch/csrc/stable/ops.h>
+#include <opwright/empty.h>
 
 #include <cstdint>
 #include <optional>
@@ -22,9 +22,9 @@ std::tuple<Tensor, Tensor, Tensor> step(const Sizes& sizes, const Tensor& input,
                                         bool keep_gates) {
     const auto& [steps, batch, features, state] = sizes;
     const Queue queue(input);
-    Tensor new_h = torch::stable::new_empty(input, {batch, state});
-    Tensor new_cell = torch::stable::new_empty(input, {batch, state});
-    Tensor gates = keep_gates ? torch::stable::new_empty(input, {batch, 3 * state}) : Tensor();
+    Tensor new_h = opwright::new_empty(input, {batch, state});
+    Tensor new_cell = opwright::new_empty(input, {batch, state});
+    Tensor gates = keep_gates ? opwright::new_empty(input, {batch, 3 * state}) : Tensor();
     if (is_small(batch, state, state + features)) {
         launch_small<T>(queue, {.old_h = read<T>(old_h),
                                 .input = read<T>(input),
@@ -40,7 +40,7 @@ std::tuple<Tensor, Tensor, Tensor> step(const Sizes& sizes, const Tensor& input,
                                 .state = state});
         return {new_h, new_cell, gates};
     }
-    const Tensor products = keep_gates ? gates : torch::stable::new_empty(input, {batch, 3 * state});
+    const Tensor products = keep_gates ? gates : opwright::new_empty(input, {batch, 3 * state});
     multiply(products, joined<T>(queue, sizes, old_h, old_h, input), transposed(weights));
     launch_forward<T>(queue, fits_vectors<T>(state, bias, old_cell),
                       {.products = {read<T>(products), zeros<T>()},
@@ -91,8 +91,8 @@ inline Gradients cell_with_gates_backward(const std::optional<Tensor>& grad_0, c
     return with_type_of(input, [&](auto number) -> Gradients {
         using T = decltype(number);
         const Queue queue(input);
-        const Tensor to_products = torch::stable::new_empty(input, {batch, 3 * state});
-        const Tensor to_old_cell = wanted[4] ? torch::stable::new_empty(input, {batch, state}) : Tensor();
+        const Tensor to_products = opwright::new_empty(input, {batch, 3 * state});
+        const Tensor to_old_cell = wanted[4] ? opwright::new_empty(input, {batch, state}) : Tensor();
         const bool in_vectors = fits_vectors<T>(state, grad_0, grad_1, grad_2, result_1, result_2);
         BackwardSteps<T> back(queue, sizes, in_vectors, input, wanted[2]);
         back.launch({.of_new_h = read<T>(grad_0),
@@ -112,7 +112,7 @@ inline Gradients cell_with_gates_backward(const std::optional<Tensor>& grad_0, c
         Tensor to_input, to_weights, to_old_h;
         if (wanted[0]) to_input = through_weights(to_products, weights, state, input);
         if (wanted[1]) {
-            to_weights = torch::stable::empty_like(weights);
+            to_weights = opwright::empty_like(weights);
             multiply(to_weights, transposed(to_products), joined<T>(queue, sizes, old_h, old_h, input));
         }
         if (wanted[3]) to_old_h = through_weights(to_products, weights, 0, old_h);

@@ -1,6 +1,7 @@
 // Launches the kernels on tensors.
 #pragma once
 
+#include <opwright/empty.h>
 #include <torch/csrc/stable/ops.h>
 
 #include <cstdint>
@@ -18,7 +19,7 @@ Tensor joined(const Queue& queue, const Sizes& sizes, const Tensor& first_h, con
               const Tensor& input) {
     const auto& [steps, batch, features, state] = sizes;
     const int64_t depth = state + features;
-    Tensor into = torch::stable::new_empty(input, {steps * batch, depth});
+    Tensor into = opwright::new_empty(input, {steps * batch, depth});
     if (steps * batch * depth == 0) return into;
     const Joined<T> job{.first_h = read<T>(first_h),
                         .states = read_all<T>(states),
@@ -66,12 +67,12 @@ class BackwardSteps {
         const int64_t columns = in_vectors_ ? state / width : state;
         shape_ = over_rows(batch, columns, wants_bias ? enough_blocks_with_sums : enough_blocks);
         if (!wants_bias) return;
-        to_bias_ = torch::stable::new_empty(input, {3 * state});
+        to_bias_ = opwright::new_empty(input, {3 * state});
         // One row of blocks adds up few rows, which saves the second kernel.
         if (batch <= few_rows * shape_.block.y) shape_.grid.y = 1;
         if (steps == 1 && shape_.grid.y == 1) return;
         const ScalarType wide = sizeof(Wide<T>) == sizeof(double) ? ScalarType::Double : ScalarType::Float;
-        partial_sums_ = torch::stable::new_empty(input, {shape_.grid.y, 3 * state}, wide);
+        partial_sums_ = opwright::new_empty(input, {shape_.grid.y, 3 * state}, wide);
     }
 
     void launch(Backward<T> job) {
@@ -108,14 +109,14 @@ class BackwardSteps {
 // to_products weights, for some columns of the weights, with the strides of the argument whose gradient it is.
 inline Tensor through_weights(const Tensor& to_products, const Tensor& weights, int64_t first, const Tensor& argument) {
     const int64_t width = argument.size(-1);
-    Tensor gradient = torch::stable::empty_like(argument);
+    Tensor gradient = opwright::empty_like(argument);
     const Tensor some = columns(weights, first, width);
     if (argument.dim() == 2) {
         multiply(gradient, to_products, some);
     } else if (gradient.is_contiguous()) {
         multiply(rows(gradient, 0, to_products.size(0), width), to_products, some);
     } else {
-        const Tensor dense = torch::stable::new_empty(argument, argument.sizes());
+        const Tensor dense = opwright::new_empty(argument, argument.sizes());
         multiply(rows(dense, 0, to_products.size(0), width), to_products, some);
         torch::stable::copy_(gradient, dense);
     }

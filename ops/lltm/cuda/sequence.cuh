@@ -1,7 +1,7 @@
 // The steps of a sequence on the GPU, one after the other, and their gradients.
 #pragma once
 
-#include <torch/csrc/stable/ops.h>
+#include <opwright/empty.h>
 
 #include <cstdint>
 #include <optional>
@@ -22,18 +22,18 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const T
                                                      bool keep) {
     const auto& [steps, batch, features, state] = sizes;
     const Queue queue(input);
-    Tensor outputs = torch::stable::new_empty(input, {steps, batch, state});
-    Tensor new_cell = torch::stable::new_empty(input, {batch, state});
-    Tensor cells = keep ? torch::stable::new_empty(input, {steps, batch, state}) : Tensor();
-    Tensor gates = keep ? torch::stable::new_empty(input, {steps, batch, 3 * state}) : Tensor();
+    Tensor outputs = opwright::new_empty(input, {steps, batch, state});
+    Tensor new_cell = opwright::new_empty(input, {batch, state});
+    Tensor cells = keep ? opwright::new_empty(input, {steps, batch, state}) : Tensor();
+    Tensor gates = keep ? opwright::new_empty(input, {steps, batch, 3 * state}) : Tensor();
     const bool small = is_small(batch, state, state + features);
     const int64_t width = 3 * state;
     // The input's part of the gates, for all steps at once; and the state's part, step by step.
     Tensor of_input, of_state, recurrent;
     if (!small) {
         const Tensor dense = ready_for_products(weights);
-        of_input = keep ? gates : torch::stable::new_empty(input, {steps, batch, 3 * state});
-        of_state = torch::stable::new_empty(input, {batch, 3 * state});
+        of_input = keep ? gates : opwright::new_empty(input, {steps, batch, 3 * state});
+        of_state = opwright::new_empty(input, {batch, 3 * state});
         recurrent = transposed(columns(dense, 0, state));
         multiply(rows(of_input, 0, sizes.rows(), width), rows(row_major(input), 0, sizes.rows(), features),
                  transposed(columns(dense, state, features)));
@@ -121,10 +121,10 @@ inline Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_
     return with_type_of(input, [&](auto number) -> Gradients {
         using T = decltype(number);
         const Queue queue(input);
-        const Tensor to_products = torch::stable::new_empty(input, {steps * batch, 3 * state});
+        const Tensor to_products = opwright::new_empty(input, {steps * batch, 3 * state});
         // The gradients that flow from a step to the previous one.
-        const Tensor to_h = torch::stable::new_empty(input, {batch, state});
-        const Tensor to_cell = torch::stable::new_empty(input, {batch, state});
+        const Tensor to_h = opwright::new_empty(input, {batch, state});
+        const Tensor to_cell = opwright::new_empty(input, {batch, state});
         const std::optional<Tensor> of_next_cell = to_cell;
         const Tensor dense = ready_for_products(weights);
         const Tensor recurrent = columns(dense, 0, state);
@@ -151,7 +151,7 @@ inline Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_
         Tensor to_input, to_weights, to_old_h;
         if (wanted[0]) to_input = through_weights(to_products, dense, state, input);
         if (wanted[1]) {
-            to_weights = torch::stable::empty_like(weights);
+            to_weights = opwright::empty_like(weights);
             multiply(to_weights, transposed(to_products), joined<T>(queue, sizes, old_h, result_0, input));
         }
         if (wanted[3]) to_old_h = through_weights(rows(to_products, 0, batch, 3 * state), dense, 0, old_h);

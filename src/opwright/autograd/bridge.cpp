@@ -22,13 +22,17 @@
 
 #include "argument_layout.h"
 #include "function.h"
+#include "python_gradient.h"
 #include "table.h"
+#include "version_counter.h"
 
 namespace opwright::autograd {
 namespace {
 
 // The namespace in which loader/gradient.py registers references, each under "<namespace>__<name>".
 const char* const composites = "opwright_composite::";
+// The namespace in which it registers the kernels that record gradients, likewise.
+const std::string recordings = "opwright_recorded::";
 
 class AutogradKernel final : public c10::OperatorKernel {
   public:
@@ -117,6 +121,35 @@ void attach(const std::string& line) {
                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<AutogradKernel>(*gradient.release())));
 }
 
+// "mine::scale 0,2": the operator and the arguments for which its kernel in Python is called. "mine::scale_ 0 mutates":
+// it mutates these.
+void attach_python(const std::string& line) {
+    const std::vector<std::string> words = split(line, ' ');
+    const std::string& op_name = words.at(0);
+    const std::size_t colons = op_name.find("::");
+    const std::string space = op_name.substr(0, colons);
+    const std::string name = op_name.substr(colons + 2);
+    std::vector<std::size_t> arguments;
+    for (const std::string& index : split(words.at(1), ',')) arguments.push_back(std::stoul(index));
+    const auto recorded =
+        c10::Dispatcher::singleton().findSchemaOrThrow((recordings + space + "__" + name).c_str(), "");
+    const auto implement = [&](c10::DispatchKey key, auto kernel) {
+        auto library = std::make_unique<torch::Library>(torch::Library::IMPL, space, key, __FILE__, __LINE__);
+        library->impl(name.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::move(kernel)));
+        attached()[line + ' ' + c10::toString(key)] = std::move(library);
+    };
+    implement(c10::DispatchKey::Autograd, std::make_unique<PythonGradient>(recorded, arguments));
+    if (words.size() > 2) {
+        implement(c10::DispatchKey::ADInplaceOrView, std::make_unique<VersionCounter>(std::move(arguments)));
+    }
+}
+
+// Gradients may be attached from several threads.
+std::mutex& mutex() {
+    static std::mutex mutex;
+    return mutex;
+}
+
 }  // namespace
 }  // namespace opwright::autograd
 
@@ -124,9 +157,8 @@ void attach(const std::string& line) {
 // that names a failure; all other operators have their gradients even then.
 extern "C" __attribute__((visibility("default"))) const char* opwright_attach_gradients() {
     using namespace opwright::autograd;
-    static std::mutex mutex;
     static auto* const error = new std::string();
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(mutex());
     error->clear();
     for (const std::string& line : gradient_lines_in_process()) {
         try {
@@ -136,6 +168,21 @@ extern "C" __attribute__((visibility("default"))) const char* opwright_attach_gr
         }
     }
     return error->empty() ? nullptr : error->c_str();
+}
+
+// Has an operator call its kernel in Python for autograd only where there is something to record or to refuse. Returns
+// null or an error, as above.
+extern "C" __attribute__((visibility("default"))) const char* opwright_attach_python(const char* line) {
+    using namespace opwright::autograd;
+    static auto* const error = new std::string();
+    const std::lock_guard lock(mutex());
+    try {
+        attach_python(line);
+    } catch (const std::exception& problem) {
+        *error = problem.what();
+        return error->c_str();
+    }
+    return nullptr;
 }
 
 __attribute__((constructor)) static void attach_on_load() {

@@ -64,6 +64,17 @@ def build_plan(plan: Plan, *, cache: Cache | None = None, progress: Progress | N
     return Artefact(path, plan, tuple(build.compiled), time.perf_counter() - started, build.log)
 
 
+def find_plan(plan: Plan, *, cache: Cache | None = None) -> Path | None:
+    """What was built from `plan`, if the cache has it.
+
+    Raises:
+        ToolchainError: a compiler, PyTorch or a package is missing.
+        BuildError: a source cannot be read.
+    """
+    build = _Build(plan, cache or Cache(), compose(plan))
+    return build.found(build.keys())
+
+
 def copy_to(artefact: Artefact, target: Path) -> Path:
     """Copy the shared object or the program to `target`, atomically.
 

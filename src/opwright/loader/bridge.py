@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from opwright.builder.compile import build_plan
+from opwright.builder.compile import build_plan, find_plan
 from opwright.builder.plan import Plan
 from opwright.errors import BridgeError, BuildError, LoadError, ToolchainError
 from opwright.report.progress import Progress
+
+if TYPE_CHECKING:
+    from opwright.spec import Op
 
 SOURCE = Path(__file__).resolve().parents[1] / "autograd" / "bridge.cpp"
 _NAME = "opwright_autograd"
@@ -26,13 +31,24 @@ def build_bridge() -> Path:
         BridgeError: it does not compile with PyTorch's headers.
     """
     try:
-        return build_plan(Plan(name=_NAME, sources=(SOURCE,), abi="full"), progress=Progress(_NAME)).path
+        return build_plan(_plan(), progress=Progress(_NAME)).path
     except BuildError as error:
         msg = (
             "opwright's C++ autograd bridge does not build; your library is not at fault. Try another compiler or "
             f"PyTorch release, and see `opwright doctor`. {error}"
         )
         raise BridgeError(msg, command=error.command, output=error.output) from error
+
+
+def _plan() -> Plan:
+    return Plan(name=_NAME, sources=(SOURCE,), abi="full")
+
+
+def find_bridge() -> Path | None:
+    """The bridge, if it was built for the installed PyTorch."""
+    with contextlib.suppress(ToolchainError, BuildError):
+        return find_plan(_plan())
+    return None
 
 
 def attach() -> bool:
@@ -62,3 +78,22 @@ def attach() -> bool:
         msg = f"the gradients of an operator library cannot be used: {error_text.decode(errors='replace')}"
         raise LoadError(msg)
     return True
+
+
+def attach_python(op: Op, path: Path) -> None:
+    """Have the bridge at `path` call the kernel of `op` in Python for autograd only where it records or refuses.
+
+    That kernel is registered as an operator of its own (`opwright.loader.register`).
+
+    Raises:
+        LoadError: PyTorch refuses the registration.
+    """
+    names = op.mutates or op.differentiable
+    places = [str(at) for at, parameter in enumerate(op.parameters) if parameter.name in names]
+    line = f"{op.qualified_name} {','.join(places)}{' mutates' if op.mutates else ''}"
+    attach_one = ctypes.CDLL(str(path)).opwright_attach_python
+    attach_one.argtypes, attach_one.restype = (ctypes.c_char_p,), ctypes.c_char_p
+    error_text = attach_one(line.encode())
+    if error_text is not None:
+        msg = f"the gradient of {op.qualified_name} cannot be registered: {error_text.decode(errors='replace')}"
+        raise LoadError(msg)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # The namespace where the bridge (autograd/bridge.cpp) looks for references, each under "<namespace>__<name>".
 COMPOSITES = "opwright_composite"
+# The namespace where it looks for the kernels below, likewise.
+RECORDINGS = "opwright_recorded"
 
 
 def register_composite(op: Op, kept: torch.library.Library) -> None:
@@ -43,6 +45,17 @@ def register_gradient(op: Op, kept: torch.library.Library) -> None:
     contain None, does not support `torch.func.grad`, and returns zero as the derivative of `torch.func.jvp`.
     """
     kept.impl(op.name, _AutogradKernel(op), "Autograd", with_keyset=True)
+
+
+def register_recording(op: Op, kept: torch.library.Library) -> None:
+    """Register the kernel of `register_gradient` for the bridge to call where a gradient is recorded.
+
+    Args:
+        op: the operator.
+        kept: a library of the namespace `RECORDINGS`.
+    """
+    kept.define(f"{op.library.namespace}__{op.schema}")
+    kept.impl(f"{op.library.namespace}__{op.name}", _AutogradKernel(op), "Autograd", with_keyset=True)
 
 
 class _AutogradKernel:

@@ -10,7 +10,7 @@ from torch import Tensor
 from opwright.loader.kernels import overload_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opwright.spec import Op
 
@@ -25,17 +25,32 @@ def register_mutation(op: Op, kept: torch.library.Library) -> None:
     increments the version of the tensor, so that PyTorch refuses a backward that saved the previous one.
     """
     overload = overload_of(op)
-    places = {parameter.name: at for at, parameter in enumerate(op.parameters) if parameter.mutated}
 
-    def mutated(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
-        for name, at in places.items():
-            # The dispatcher omits an argument that equals its default, which for tensors is None.
-            value = args[at] if at < len(args) else kwargs.get(name)
-            for tensor in [value] if isinstance(value, Tensor) else value or ():
-                yield name, tensor
+    def count_versions(keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
+        # Before the kernel runs: it may mutate the tensor and then fail.
+        torch.autograd.graph.increment_version([tensor for _, tensor in _mutated(op, args, kwargs)])
+        return overload.redispatch(keys & _BELOW_IN_PLACE, *args, **kwargs)
 
-    def refuse_gradients(keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
-        for name, tensor in mutated(args, kwargs):
+    kept.impl(op.name, _refuse_gradients(op), "Autograd", with_keyset=True)
+    kept.impl(op.name, count_versions, "ADInplaceOrView", with_keyset=True)
+
+
+def register_refusal(op: Op, kept: torch.library.Library) -> None:
+    """Register what refuses a mutation, for the bridge to call where an argument requires grad.
+
+    Args:
+        op: the operator.
+        kept: a library of the namespace `RECORDINGS` (see `opwright.loader.gradient`).
+    """
+    kept.define(f"{op.library.namespace}__{op.schema}")
+    kept.impl(f"{op.library.namespace}__{op.name}", _refuse_gradients(op), "Autograd", with_keyset=True)
+
+
+def _refuse_gradients(op: Op) -> Callable[..., Any]:
+    overload = overload_of(op)
+
+    def kernel(keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
+        for name, tensor in _mutated(op, args, kwargs):
             if tensor.requires_grad and torch.is_grad_enabled():
                 kind = "a leaf that requires grad" if tensor.is_leaf else "part of a graph that requires grad"
                 msg = (
@@ -46,10 +61,14 @@ def register_mutation(op: Op, kept: torch.library.Library) -> None:
         with torch._C._AutoDispatchBelowAutograd():
             return overload.redispatch(keys & _BELOW_AUTOGRAD, *args, **kwargs)
 
-    def count_versions(keys: torch._C.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
-        # Before the kernel runs: it may mutate the tensor and then fail.
-        torch.autograd.graph.increment_version([tensor for _, tensor in mutated(args, kwargs)])
-        return overload.redispatch(keys & _BELOW_IN_PLACE, *args, **kwargs)
+    return kernel
 
-    kept.impl(op.name, refuse_gradients, "Autograd", with_keyset=True)
-    kept.impl(op.name, count_versions, "ADInplaceOrView", with_keyset=True)
+
+def _mutated(op: Op, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    for at, parameter in enumerate(op.parameters):
+        if not parameter.mutated:
+            continue
+        # The dispatcher omits an argument that equals its default, which for tensors is None.
+        value = args[at] if at < len(args) else kwargs.get(parameter.name)
+        for tensor in [value] if isinstance(value, Tensor) else value or ():
+            yield parameter.name, tensor

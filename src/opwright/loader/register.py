@@ -8,14 +8,22 @@ import torch
 
 from opwright.errors import LoadError
 from opwright.loader import bridge
-from opwright.loader.gradient import COMPOSITES, register_composite, register_gradient
+from opwright.loader.gradient import (
+    COMPOSITES,
+    RECORDINGS,
+    register_composite,
+    register_gradient,
+    register_recording,
+)
 from opwright.loader.kernels import has_native_kernel, registered_schema
-from opwright.loader.mutation import register_mutation
+from opwright.loader.mutation import register_mutation, register_refusal
 from opwright.loader.shared_object import check_free
 from opwright.spec import derive
 from opwright.spec.schema import schema_of_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from opwright.spec import Library, Op
 
 # Runs on every device without its own kernel, including the fake one.
@@ -56,8 +64,10 @@ def register(library: Library) -> None:
         _compare(op)
     native_gradients = library.sources and any(op.gradient is not None for op in library.ops.values())
     attached = bridge.attach() if native_gradients else False
+    # Only if it is there: a library without native gradients need not wait until it is built.
+    found = bridge.find_bridge() if library.sources else None
     for op in library.ops.values():
-        _register(op, _fragment(namespace), has_native_gradient=attached and op.gradient is not None)
+        _register(op, _fragment(namespace), found, has_native_gradient=attached and op.gradient is not None)
     _registered.add(namespace)
 
 
@@ -67,7 +77,7 @@ def _fragment(namespace: str) -> torch.library.Library:
     return _kept[namespace]
 
 
-def _register(op: Op, kept: torch.library.Library, *, has_native_gradient: bool) -> None:
+def _register(op: Op, kept: torch.library.Library, found_bridge: Path | None, *, has_native_gradient: bool) -> None:
     name = op.qualified_name
     for device, function in op.python_kernels.items():
         _require_no_native_kernel(op, device)
@@ -77,13 +87,19 @@ def _register(op: Op, kept: torch.library.Library, *, has_native_gradient: bool)
     torch.library.register_fake(name, derive.fake(op), lib=kept)
     if op.hand_written_vmap is not None:
         torch.library.register_vmap(name, op.hand_written_vmap, lib=kept)
-    if op.mutates:
+    if op.mutates and found_bridge is not None:
+        register_refusal(op, _fragment(RECORDINGS))
+        bridge.attach_python(op, found_bridge)
+    elif op.mutates:
         register_mutation(op, kept)
     elif not op.differentiable:
         # Registered explicitly, because PyTorch's default warns when a gradient is requested.
         kept.impl(op.name, torch.library.fallthrough_kernel, "Autograd")
     elif has_native_gradient:
         register_composite(op, _fragment(COMPOSITES))
+    elif found_bridge is not None:
+        register_recording(op, _fragment(RECORDINGS))
+        bridge.attach_python(op, found_bridge)
     else:
         register_gradient(op, kept)
 

@@ -57,6 +57,7 @@ _FILES = {
         "op.py": "op.py.jinja",
         "cpu.cpp": "cpu.cpp.jinja",
         "cuda.cu": "cuda.cu.jinja",
+        "formulas.h": "formulas.h.jinja",
         "tensors.h": "tensors.h.jinja",
     },
     Flavour.OPENCV: {"op.py": "opencv_op.py.jinja", "cpu.cpp": "opencv_cpu.cpp.jinja"},

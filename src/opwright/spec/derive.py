@@ -243,6 +243,8 @@ def backward_samples(forward: Op, make: Make) -> Iterator[Sample]:
             torch.randn(result.shape, generator=generator).to(result) if has_gradient(result) else None
             for result in results
         ]
+        if not any(grad is not None for grad in grads):
+            continue  # a call for integers
         wanted = [any(map(has_gradient, tensors(arguments[name]))) for name in forward.differentiable]
         flags = [wanted] if gradient.takes_wanted else []
         yield Sample((*grads, *(known[name] for name in gradient.saves), *flags))

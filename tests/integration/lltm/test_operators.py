@@ -237,7 +237,7 @@ print("compared")
 @pytest.mark.parametrize("instruction_set", ["baseline", "avx2"])
 def test_a_processor_with_narrower_vectors_gives_the_same(lltm: Loaded, instruction_set: str) -> None:
     assert lltm.path is not None  # built by now
-    environment = {**os.environ, "LLTM_SIMD": instruction_set}
+    environment = {**os.environ, "OPWRIGHT_SIMD": instruction_set}
     command = [*python(), "-c", NARROWER, os.path.dirname(__file__)]  # noqa: PTH120  a string for a command line
     ran = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert ran.stdout == "compared\n", ran.stderr

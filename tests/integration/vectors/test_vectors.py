@@ -105,15 +105,24 @@ def test_fma_rounds_once_where_the_processor_can(ops: Ops, instruction_set: str,
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_a_scale_is_exact_between_the_smallest_and_the_largest(
+@pytest.mark.parametrize("first", [0, 1])
+def test_every_second_lane_is_that_of_the_one_vector_then_of_the_other(
+    ops: Ops, instruction_set: str, first: int, dtype: torch.dtype
+) -> None:
+    lanes = {"baseline": 16, "avx2": 32, "avx512": 64}[instruction_set] // dtype.itemsize
+    x, y = torch.randn(2, 4, lanes, dtype=dtype)
+    got = ops.apply(("even_lanes", "odd_lanes")[first], x.flatten(), y.flatten(), y.flatten(), instruction_set)
+    assert torch.equal(got.view(4, lanes), torch.cat([x[:, first::2], y[:, first::2]], dim=1))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_interleaved_lanes_are_those_of_the_two_vectors_in_turn(
     ops: Ops, instruction_set: str, dtype: torch.dtype
 ) -> None:
-    most = 127 if dtype is torch.float32 else 1023
-    n = torch.arange(-2 * most + 2, 2 * most + 1, dtype=dtype)
-    for number in (1.0, -1.75, 0.0, math.inf, torch.finfo(dtype).tiny):
-        x = torch.full_like(n, number)
-        exact = x.double() * torch.exp2((n / 2).floor().double()) * torch.exp2((n / 2).ceil().double())
-        assert same(ops.apply("scale", x, n, x, instruction_set), exact.to(dtype))
+    lanes = {"baseline": 16, "avx2": 32, "avx512": 64}[instruction_set] // dtype.itemsize
+    x, y = torch.randn(2, lanes, dtype=dtype)
+    lower, upper = (ops.apply(name, x, y, y, instruction_set) for name in ("interleave_lower", "interleave_upper"))
+    assert torch.equal(torch.cat([lower, upper]), torch.stack([x, y], dim=1).flatten())
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

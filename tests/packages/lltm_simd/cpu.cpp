@@ -1,15 +1,21 @@
 // Each job runs with the instruction set that is asked for, not with the widest.
-#include <opwright/check.h>
+#include <opwright/empty.h>
 #include <opwright/op.h>
 #include <torch/csrc/stable/ops.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 #include <string>
+#include <type_traits>
+#include <vector>
 
+#include "bfloat16_product.h"
+#include "columns.h"
 #include "pointwise.h"
-#include "simd.h"
 #include "small_product.h"
+#include "vectors.h"
 
 namespace {
 
@@ -19,20 +25,16 @@ using opwright::Tensor;
 
 template <class Job>
 void run_with(const std::string& set, const Job& job, int64_t begin, int64_t end) {
-    if (set == "baseline") return run_baseline(job, begin, end);
-#if defined(__x86_64__)
-    if (set == "avx2") return run_avx2(job, begin, end);
-    if (set == "avx512") return run_avx512(job, begin, end);
-#endif
-    OPWRIGHT_CHECK(false, "instruction_set must be baseline, avx2 or avx512, got ", set);
+    run(job, begin, end,
+        set == "avx512" ? simd::InstructionSet::avx512
+        : set == "avx2" ? simd::InstructionSet::avx2
+                        : simd::InstructionSet::baseline);
 }
 
 bool supports(const std::string& set) {
-#if defined(__x86_64__)
-    if (set == "avx2") return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (set == "avx512") return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
-#endif
-    return set == "baseline";
+    if (set == "avx512_bf16") return multiplies_bfloat16();
+    if (set == "avx512") return simd::instruction_set() == simd::InstructionSet::avx512;
+    return set == "baseline" || simd::instruction_set() != simd::InstructionSet::baseline;
 }
 
 template <class Act>
@@ -43,33 +45,25 @@ void with_type_of(const Tensor& x, const Act& act) {
 }
 
 template <class T>
-struct Apply {
+struct Elu {
     const T* from;
     T* into;
-    char function;
 
     template <int bytes>
-    [[gnu::always_inline]] void run(int64_t begin, int64_t end) const {
+    OPWRIGHT_INLINE void run(int64_t begin, int64_t end) const {
         using V = Vector<Wide<T>, bytes>;
-        V::over(end - begin, [&](int64_t first, auto count) __attribute__((always_inline)) {
-            const auto x = V::load(from + begin + first, count);
-            const auto y = function == 's'   ? V::sigmoid(x)
-                           : function == 't' ? V::tanh(x)
-                           : function == 'e' ? V::elu(x)
-                                             : x;
-            V::store(into + begin + first, y, count);
+        over<V>(end - begin, [&](int64_t first, auto count) OPWRIGHT_INLINE {
+            elu(V::load(from + begin + first, count)).store(into + begin + first, count);
         });
     }
 };
 
-Tensor apply(const Tensor& x, const std::string& function, const std::string& set) {
-    Tensor result = torch::stable::empty_like(x);
+Tensor elu_of(const Tensor& x, const std::string& set) {
+    Tensor result = opwright::empty_like(x);
     with_type_of(x, [&](auto number) {
         using T = decltype(number);
-        run_with(set,
-                 Apply<T>{static_cast<const T*>(x.const_data_ptr()), static_cast<T*>(result.mutable_data_ptr()),
-                          function[0]},
-                 0, x.numel());
+        run_with(set, Elu<T>{static_cast<const T*>(x.const_data_ptr()), static_cast<T*>(result.mutable_data_ptr())}, 0,
+                 x.numel());
     });
     return result;
 }
@@ -80,21 +74,21 @@ struct RoundTrip {
     T* into;
 
     template <int bytes>
-    [[gnu::always_inline]] void run(int64_t begin, int64_t end) const {
+    OPWRIGHT_INLINE void run(int64_t begin, int64_t end) const {
         using V = Vector<T, bytes>;
         for (int64_t row = begin; row < end; row += V::lanes) {
             const int64_t count = std::min<int64_t>(V::lanes, end - row);
-            typename V::FourColumns fetched;
+            FourColumns<V> fetched;
             fetched.fetch(from + 4 * row, 4, count);
-            typename V::Numbers columns[4];
+            V columns[4];
             fetched.read(columns);
-            V::store_columns(into + 4 * row, 4, count, columns);
+            store_columns(into + 4 * row, 4, count, columns);
         }
     }
 };
 
 Tensor round_trip(const Tensor& x, const std::string& set) {
-    Tensor result = torch::stable::empty_like(x);
+    Tensor result = opwright::empty_like(x);
     if (x.scalar_type() == ScalarType::Float) {
         run_with(set, RoundTrip<float>{x.const_data_ptr<float>(), result.mutable_data_ptr<float>()}, 0, x.size(0));
     } else {
@@ -107,9 +101,9 @@ template <class T>
 Tensor multiply_as(const Tensor& left, const Tensor& right, const Tensor& added_to, bool adds, const std::string& set) {
     Tensor result = torch::stable::clone(added_to);
     run_with(set,
-             SmallProduct<T>{.left = left.const_data_ptr<T>(),
-                             .right = right.const_data_ptr<T>(),
-                             .into = result.mutable_data_ptr<T>(),
+             SmallProduct<T>{.left = static_cast<const T*>(left.const_data_ptr()),
+                             .right = right.const_data_ptr<Wide<T>>(),
+                             .into = static_cast<T*>(result.mutable_data_ptr()),
                              .left_stride = left.stride(0),
                              .right_stride = right.stride(0),
                              .into_stride = result.stride(0),
@@ -121,12 +115,49 @@ Tensor multiply_as(const Tensor& left, const Tensor& right, const Tensor& added_
 }
 
 Tensor multiply(const Tensor& left, const Tensor& right, const Tensor& added_to, bool adds, const std::string& set) {
-    return left.scalar_type() == ScalarType::Float ? multiply_as<float>(left, right, added_to, adds, set)
-                                                   : multiply_as<double>(left, right, added_to, adds, set);
+    Tensor result;
+    with_type_of(left, [&](auto number) { result = multiply_as<decltype(number)>(left, right, added_to, adds, set); });
+    return result;
+}
+
+// Behind the last column of each row is NaN, which must not get into the product.
+std::vector<float> pairs_of(const Tensor& right, int64_t stride) {
+    const auto* from = static_cast<const std::uint16_t*>(right.const_data_ptr());
+    std::vector<float> pairs(right.size(0) / 2 * stride, std::numeric_limits<float>::quiet_NaN());
+    for (int64_t row = 0; row < right.size(0) / 2; ++row) {
+        for (int64_t column = 0; column < right.size(1); ++column) {
+            const std::uint16_t pair[2] = {from[2 * row * right.stride(0) + column],
+                                           from[(2 * row + 1) * right.stride(0) + column]};
+            std::memcpy(&pairs[row * stride + column], pair, sizeof(pair));
+        }
+    }
+    return pairs;
+}
+
+Tensor multiply_pairs(const Tensor& left, const Tensor& right, const Tensor& added_to, bool adds) {
+    Tensor result = torch::stable::clone(added_to);
+    const int64_t stride = (right.size(1) + 15) / 16 * 16;
+    const std::vector<float> pairs = pairs_of(right, stride);
+    with_type_of(result, [&](auto number) {
+        using T = decltype(number);
+        if constexpr (has_paired_product && !std::is_same_v<T, double>) {
+            const PairedProduct<T> job{.left = static_cast<const BFloat16*>(left.const_data_ptr()),
+                                       .right = pairs.data(),
+                                       .into = static_cast<T*>(result.mutable_data_ptr()),
+                                       .left_stride = left.stride(0),
+                                       .right_stride = stride,
+                                       .into_stride = result.stride(0),
+                                       .rows = left.size(0),
+                                       .pairs = left.size(1) / 2,
+                                       .adds = adds};
+            job.run(0, right.size(1));
+        }
+    });
+    return result;
 }
 
 Tensor sum_of_rows(const Tensor& x, const std::string& set) {
-    Tensor result = torch::stable::new_empty(x, {x.size(1)});
+    Tensor result = opwright::new_empty(x, {x.size(1)});
     with_type_of(x, [&](auto number) {
         using T = decltype(number);
         run_with(set,
@@ -144,8 +175,9 @@ OPWRIGHT_IMPL(lltm_simd, CompositeExplicitAutograd, m) {
 }
 
 OPWRIGHT_IMPL(lltm_simd, CPU, m) {
-    m.impl("apply", OPWRIGHT_FN(apply));
+    m.impl("elu", OPWRIGHT_FN(elu_of));
     m.impl("round_trip", OPWRIGHT_FN(round_trip));
     m.impl("multiply", OPWRIGHT_FN(multiply));
+    m.impl("multiply_pairs", OPWRIGHT_FN(multiply_pairs));
     m.impl("sum_of_rows", OPWRIGHT_FN(sum_of_rows));
 }

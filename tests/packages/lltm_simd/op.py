@@ -1,33 +1,19 @@
-"""The vectors of ops/lltm, function by function, for an instruction set that is named."""
+"""What ops/lltm does with vectors, for an instruction set that is named."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 import opwright
 
-library = opwright.Library(
-    "lltm_simd", sources=["cpu.cpp"], include_dirs=["../../../ops/lltm/cpu"], cflags=["-Wno-psabi"]
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "sigmoid": torch.sigmoid,
-    "tanh": torch.tanh,
-    "elu": torch.nn.functional.elu,
-    "copy": torch.clone,
-}
+library = opwright.Library("lltm_simd", sources=["cpu.cpp"], include_dirs=["../../../ops/lltm/cpu"])
 
 
 @library.op
-def apply(x: Tensor, function: str, instruction_set: str) -> Tensor:
-    """A function of each element of a contiguous float32, float64 or bfloat16 vector."""
-    return FUNCTIONS[function](x)
+def elu(x: Tensor, instruction_set: str) -> Tensor:
+    """The ELU of each element of a contiguous float32, float64 or bfloat16 vector."""
+    return torch.nn.functional.elu(x)
 
 
 @library.op
@@ -38,8 +24,16 @@ def round_trip(x: Tensor, instruction_set: str) -> Tensor:
 
 @library.op
 def multiply(left: Tensor, right: Tensor, added_to: Tensor, adds: bool, instruction_set: str) -> Tensor:
-    """The product of two row-major matrices, added to a third one or not."""
-    return added_to + left @ right if adds else left @ right
+    """The product of two row-major matrices, added to a third one or not. `right` is float32 if `left` is bfloat16."""
+    product = left.to(right.dtype) @ right
+    return (added_to + product if adds else product).to(added_to.dtype)
+
+
+@library.op
+def multiply_pairs(left: Tensor, right: Tensor, added_to: Tensor, adds: bool) -> Tensor:
+    """The product of two matrices of bfloat16, added to one of float32 or bfloat16 or not."""
+    product = left.float() @ right.float()
+    return (added_to + product if adds else product).to(added_to.dtype)
 
 
 @library.op

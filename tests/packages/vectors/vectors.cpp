@@ -1,8 +1,9 @@
 // What a vector of opwright/simd.h can do, each with the instruction set that is asked for.
 #include <opwright/check.h>
+#include <opwright/empty.h>
 #include <opwright/op.h>
+#include <opwright/parallel/dtypes.h>
 #include <opwright/simd.h>
-#include <torch/csrc/stable/ops.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -85,19 +86,22 @@ void apply_as(const std::string& function, const Tensor& x, const Tensor& y, con
     with("lesser", [](auto a, auto b, auto) OPWRIGHT_INLINE { return lesser(a, b); });
     with("greater", [](auto a, auto b, auto) OPWRIGHT_INLINE { return greater(a, b); });
     with("copysign", [](auto a, auto b, auto) OPWRIGHT_INLINE { return copysign(a, b); });
-    with("scale", [](auto a, auto b, auto) OPWRIGHT_INLINE { return scale(a, b); });
     with("equal", [](auto a, auto b, auto) OPWRIGHT_INLINE { return select(a == b, 1, a.of_bits(0)); });
     with("not_equal", [](auto a, auto b, auto) OPWRIGHT_INLINE { return select(a != b, 1, a.of_bits(0)); });
     with("less", [](auto a, auto b, auto) OPWRIGHT_INLINE { return select(a < b, 1, a.of_bits(0)); });
     with("less_or_equal", [](auto a, auto b, auto) OPWRIGHT_INLINE { return select(a <= b, 1, a.of_bits(0)); });
     with("more", [](auto a, auto b, auto) OPWRIGHT_INLINE { return select(a > b, 1, a.of_bits(0)); });
     with("more_or_equal", [](auto a, auto b, auto) OPWRIGHT_INLINE { return select(a >= b, 1, a.of_bits(0)); });
+    with("even_lanes", [](auto a, auto b, auto) OPWRIGHT_INLINE { return even_lanes(a, b); });
+    with("interleave_lower", [](auto a, auto b, auto) OPWRIGHT_INLINE { return interleave_lower(a, b); });
+    with("interleave_upper", [](auto a, auto b, auto) OPWRIGHT_INLINE { return interleave_upper(a, b); });
+    with("odd_lanes", [](auto a, auto b, auto) OPWRIGHT_INLINE { return odd_lanes(a, b); });
     with("fma", [](auto a, auto b, auto c) OPWRIGHT_INLINE { return fma(a, b, c); });
     OPWRIGHT_CHECK(found, "there is no function ", function);
 }
 
 Tensor apply(const std::string& function, const Tensor& x, const Tensor& y, const Tensor& z, const std::string& set) {
-    Tensor into = torch::stable::empty_like(x);
+    Tensor into = opwright::empty_like(x);
     if (x.scalar_type() == ScalarType::Float) {
         apply_as<float>(function, x, y, z, into, set);
     } else {
@@ -128,9 +132,9 @@ template <class Act>
 void with_type_of(const Tensor& x, const Act& act) {
     switch (x.scalar_type()) {
         case ScalarType::Half:
-            return act(simd::Half());
+            return act(opwright::Half());
         case ScalarType::BFloat16:
-            return act(simd::BFloat16());
+            return act(opwright::BFloat16());
         default:
             return act(float());
     }
@@ -171,7 +175,7 @@ struct Gather {
 };
 
 Tensor gather(const Tensor& from, const Tensor& offsets, const std::string& set) {
-    Tensor into = torch::stable::new_empty(from, {offsets.numel()});
+    Tensor into = opwright::new_empty(from, {offsets.numel()});
     if (from.scalar_type() == ScalarType::Float) {
         simd::run(Gather<float>{from.const_data_ptr<float>(), offsets.const_data_ptr<int32_t>(),
                                 into.mutable_data_ptr<float>()},
@@ -225,7 +229,7 @@ struct IntegerArithmetic {
 };
 
 Tensor integers(const std::string& operation, const Tensor& x, const Tensor& y, const std::string& set) {
-    Tensor into = torch::stable::empty_like(x);
+    Tensor into = opwright::empty_like(x);
     if (x.scalar_type() == ScalarType::Int) {
         simd::run(IntegerArithmetic<float>{x.const_data_ptr<int32_t>(), y.const_data_ptr<int32_t>(),
                                            into.mutable_data_ptr<int32_t>(), operation[0]},
@@ -257,7 +261,7 @@ struct OverLanes {
 };
 
 Tensor over_lanes(const Tensor& x, const std::string& set) {
-    Tensor into = torch::stable::new_empty(x, {4});
+    Tensor into = opwright::new_empty(x, {4});
     if (x.scalar_type() == ScalarType::Float) {
         simd::run(OverLanes<float>{x.const_data_ptr<float>(), into.mutable_data_ptr<float>()}, 0, x.numel(),
                   named(set));

@@ -26,7 +26,7 @@ def test_the_folders_name_becomes_the_namespace(tmp_path: Path) -> None:
     ("flavour", "files"),
     [
         (Flavour.CPU, ("op.py", "cpu.cpp")),
-        (Flavour.CUDA, ("op.py", "cpu.cpp", "cuda.cu", "tensors.h")),
+        (Flavour.CUDA, ("op.py", "cpu.cpp", "cuda.cu", "formulas.h", "tensors.h")),
         (Flavour.OPENCV, ("op.py", "cpu.cpp")),
         (Flavour.PYTHON_ONLY, ("op.py",)),
     ],

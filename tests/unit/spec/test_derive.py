@@ -220,5 +220,18 @@ def test_the_samples_of_a_backward_fit_it() -> None:
     assert (first.args[-1], second.args[-1]) == ([True, True], [True, False])
 
 
+def test_a_sample_whose_result_has_no_gradient_is_no_sample_of_the_backward() -> None:
+    op = described(product)
+
+    @op.samples
+    def _(make: Make) -> Iterator[Any]:
+        yield make.randint(0, 5, 3), make.randint(0, 5, 3)
+        yield make.randn(3), make.randn(3)
+
+    op.backward()
+    (only,) = derive.backward_samples(op, Make())
+    assert only.args[1].dtype == torch.float32
+
+
 def several(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return x * y, x.long()

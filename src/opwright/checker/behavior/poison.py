@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from opwright.checker.behavior.fresh_memory import fill_new_tensors
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,7 +21,7 @@ def poisoned(*, on: bool = True) -> Iterator[None]:
     settings: Any = torch.utils.deterministic
     mode = torch.get_deterministic_debug_mode()
     fill = settings.fill_uninitialized_memory
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), fill_new_tensors(on=on):
         warnings.simplefilter("ignore")  # operators that are not deterministic would warn
         # Not torch.use_deterministic_algorithms, which takes most of a second: it imports the compiler, to set it too.
         torch.set_deterministic_debug_mode("warn" if on else "default")

@@ -30,12 +30,12 @@ inline bool have_same_strides(const Tensor& one, const Tensor& other) {
 
 // A gradient that cannot be this argument's stays as it is: `opwright check` reports it.
 inline void lay_out(Tensor& gradient, const Tensor& argument) {
-    if (!gradient.defined() || !argument.defined() || gradient.numel() == 0) return;
+    if (!gradient.defined() || !argument.defined()) return;
+    // The usual case: both are row-major. An empty tensor counts as row-major, whatever its strides are.
+    if (argument.is_contiguous() && gradient.is_contiguous()) return;
     // Not ==, which arrays lack in PyTorch 2.11.
     if (!gradient.sizes().equals(argument.sizes()) || gradient.scalar_type() != argument.scalar_type()) return;
     if (gradient.device() != argument.device()) return;
-    // Without gaps, and so the strides that empty_like would have.
-    if (argument.is_contiguous() && have_same_strides(gradient, argument)) return;
     Tensor laid_out = torch::stable::empty_like(argument);
     if (have_same_strides(gradient, laid_out)) return;
     torch::stable::copy_(laid_out, gradient);

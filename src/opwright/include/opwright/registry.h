@@ -8,6 +8,7 @@
 
 #include <opwright/compare.h>
 #include <opwright/schema.h>
+#include <opwright/torch_error.h>
 #include <opwright/types.h>
 #include <torch/csrc/stable/c/shim.h>
 
@@ -19,11 +20,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-extern "C" {
-// torch 2.13 returns its error here; an older torch does not have this function and only prints the error.
-__attribute__((weak)) const char* torch_exception_get_what_without_backtrace();
-}
 
 namespace opwright OPWRIGHT_HIDDEN {
 namespace detail {
@@ -116,14 +112,6 @@ inline Block* blocks = nullptr;
         default:
             return "";
     }
-}
-
-// The first line of torch's last error.
-[[gnu::cold, gnu::noinline]] inline std::string_view last_torch_error() {
-    const char* what =
-        torch_exception_get_what_without_backtrace == nullptr ? nullptr : torch_exception_get_what_without_backtrace();
-    const std::string_view message = what == nullptr ? "the reason is on stderr" : what;
-    return message.substr(0, message.find('\n'));
 }
 
 // Where a namespace was registered before, according to torch: " by /path/ops.cpp:12", or "".

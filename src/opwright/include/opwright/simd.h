@@ -18,7 +18,8 @@
 //     simd::run(Scale{from, into}, 0, size);
 //
 //   simd/instruction_set.h  run(job, begin, end): the job, compiled for each instruction set
-//   simd/vector.h           Vector<Number, bytes> and Integers<Number, bytes>: memory, arithmetic, comparisons, tails
+//   simd/vector.h           Vector<Number, bytes>: memory, arithmetic, comparisons, tails
+//   simd/integers.h         Integers<Number, bytes>, as wide as the numbers, and masks
 //   simd/functions.h        exp, expm1, log, sigmoid, tanh, erf, and how accurate each is
 //
 // Loops over whole tensors, in PyTorch's threads, are in opwright/parallel.h: with them, a kernel is its formula.

@@ -46,7 +46,7 @@ struct Constants {
 // The coefficient of the lowest power first. Long ones are computed in two sums, of the even and of the odd powers,
 // that need not wait for each other.
 template <class V, std::size_t count>
-OPWRIGHT_INLINE V polynomial(const typename V::Element (&coefficients)[count], const V& x) {
+OPWRIGHT_INLINE inline V polynomial(const typename V::Element (&coefficients)[count], const V& x) {
     constexpr std::size_t sums = count > 8 ? 2 : 1;
     const V step = sums == 2 ? x * x : x;
     V sum[2] = {coefficients[count - 1], coefficients[count - 2]};
@@ -77,7 +77,7 @@ struct Exponential {
 
 // (exp(x) - 1) / 2, whose largest power of two is a number of the type.
 template <class V>
-OPWRIGHT_INLINE V half_expm1(const V& x) {
+OPWRIGHT_INLINE inline V half_expm1(const V& x) {
     using C = Constants<typename V::Element>;
     const Exponential<V> e(greater(V(-40), lesser(V(C::largest_exponent), x)));  // exp(-40) is nothing beside 1
     const V power = V::of_bits((e.shifted.bits() - V(C::whole).bits() + (C::bias - 1)) << C::mantissa_bits);
@@ -87,29 +87,40 @@ OPWRIGHT_INLINE V half_expm1(const V& x) {
 }  // namespace detail
 
 template <class Number, int bytes>
-OPWRIGHT_INLINE Vector<Number, bytes> exp(const Vector<Number, bytes>& x) {
+OPWRIGHT_INLINE inline Vector<Number, bytes> exp(const Vector<Number, bytes>& x) {
     using V = Vector<Number, bytes>;
     using C = detail::Constants<Number>;
     const detail::Exponential<V> e(greater(V(C::least_exponent), lesser(V(C::largest_exponent), x)));
-    return scale(1 + e.rest, e.n);
+    const V one = 1 + e.rest;
+    if constexpr (bytes == 64) {
+        V result;
+        detail::Operations<bytes>::scale(result.native(), one.native(), e.n.native());
+        return result;
+    } else {
+        // 2^n itself may be infinite or 0 where the result is neither: half of n goes into each of two factors.
+        const auto n = e.shifted.bits() - V(C::whole).bits();
+        const auto half = n >> 1;
+        const V first = V::of_bits(one.bits() + (half << C::mantissa_bits));
+        return first * V::of_bits((n - half + C::bias) << C::mantissa_bits);
+    }
 }
 
 // exp(x) - 1, with all its digits near 0.
 template <class Number, int bytes>
-OPWRIGHT_INLINE Vector<Number, bytes> expm1(const Vector<Number, bytes>& x) {
+OPWRIGHT_INLINE inline Vector<Number, bytes> expm1(const Vector<Number, bytes>& x) {
     return select(abs(x) < detail::Constants<Number>::tiny, x, 2 * detail::half_expm1(x));
 }
 
 // 1 / (1 + exp(-x))
 template <class Number, int bytes>
-OPWRIGHT_INLINE Vector<Number, bytes> sigmoid(const Vector<Number, bytes>& x) {
+OPWRIGHT_INLINE inline Vector<Number, bytes> sigmoid(const Vector<Number, bytes>& x) {
     using V = Vector<Number, bytes>;
     const V e = exp(-abs(x));  // at most 1: nothing overflows
     return select(x >= 0, V(1), e) / (1 + e);
 }
 
 template <class Number, int bytes>
-OPWRIGHT_INLINE Vector<Number, bytes> tanh(const Vector<Number, bytes>& x) {
+OPWRIGHT_INLINE inline Vector<Number, bytes> tanh(const Vector<Number, bytes>& x) {
     using V = Vector<Number, bytes>;
     const V half = detail::half_expm1(-2 * abs(x));  // (1 - e) / (1 + e) with e = exp(-2 |x|)
     return select(abs(x) < detail::Constants<Number>::tiny, x, copysign(half / (1 + half), x));
@@ -117,7 +128,7 @@ OPWRIGHT_INLINE Vector<Number, bytes> tanh(const Vector<Number, bytes>& x) {
 
 // The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
 template <class Number, int bytes>
-OPWRIGHT_INLINE Vector<Number, bytes> erf(const Vector<Number, bytes>& x) {
+OPWRIGHT_INLINE inline Vector<Number, bytes> erf(const Vector<Number, bytes>& x) {
     using V = Vector<Number, bytes>;
     constexpr Number two_over_sqrt_pi = Number(1.12837916709551257390);
     const V a = lesser(V(std::is_same_v<Number, float> ? 4 : 6), abs(x));  // beyond, it is 1
@@ -128,7 +139,7 @@ OPWRIGHT_INLINE Vector<Number, bytes> erf(const Vector<Number, bytes>& x) {
 
 // -infinity for 0, NaN below.
 template <class Number, int bytes>
-OPWRIGHT_INLINE Vector<Number, bytes> log(const Vector<Number, bytes>& x) {
+OPWRIGHT_INLINE inline Vector<Number, bytes> log(const Vector<Number, bytes>& x) {
     using V = Vector<Number, bytes>;
     using C = detail::Constants<Number>;
     constexpr Number infinity = std::numeric_limits<Number>::infinity();

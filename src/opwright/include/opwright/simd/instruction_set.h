@@ -1,26 +1,13 @@
 // One compilation of a job for each instruction set, and the choice between them at run time.
 #pragma once
 
+#include <opwright/formula.h>
+#include <opwright/simd/targets.h>
 #include <opwright/visibility.h>
 
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
-
-// The instruction sets that the vectors of 32 and of 64 bytes are compiled for. Everywhere else: what the compiler is
-// told to use, which is SSE2 or NEON if it is told nothing, with vectors of 16 bytes.
-#if defined(__x86_64__)
-#define OPWRIGHT_SIMD_AVX2 [[gnu::target("avx2,fma,f16c")]]
-#define OPWRIGHT_SIMD_AVX512 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]]
-#endif
-
-// For the functions and lambdas that a job calls, before a function and behind the parameters of a lambda. What is not
-// inlined into the job is right, and slow: it is compiled without the instructions that the job may use.
-//
-//     template <class V>
-//     OPWRIGHT_INLINE V silu(const V& x) { return x * sigmoid(x); }
-//     [=](auto x) OPWRIGHT_INLINE { return factor * silu(x); }
-#define OPWRIGHT_INLINE __attribute__((always_inline))
 
 namespace opwright OPWRIGHT_HIDDEN {
 namespace simd {

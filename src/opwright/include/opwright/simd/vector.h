@@ -1,145 +1,20 @@
-// Vectors of numbers and of integers, for any width.
+// Vectors of numbers, for any width.
 //
 // A Vector<float, bytes> or Vector<double, bytes> has Vector::lanes numbers, with + - * / and comparisons, lane by
 // lane; a number on its own stands for that number in every lane. A comparison returns a Mask: Integers whose lanes
 // are -1 (true) or 0, for select(mask, a, b).
 #pragma once
 
+#include <opwright/formula.h>
+#include <opwright/simd/integers.h>
 #include <opwright/simd/operations.h>
+#include <opwright/simd/storage.h>
 
 #include <cstdint>
 #include <type_traits>
 
 namespace opwright OPWRIGHT_HIDDEN {
 namespace simd {
-
-// Two bytes in memory, for which there are no vectors: they are loaded as float, and rounded when they are stored, to
-// nearest with ties to even.
-struct BFloat16 {
-    std::uint16_t bits;
-};
-struct Half {
-    std::uint16_t bits;
-};
-
-// Whether T is stored as one of the above. opwright/parallel.h says so of PyTorch's own types.
-template <class T>
-inline constexpr bool is_bfloat16 = std::is_same_v<T, BFloat16>;
-template <class T>
-inline constexpr bool is_half = std::is_same_v<T, Half>;
-
-// The type to compute with, for a type in memory.
-template <class T>
-using Wide = std::conditional_t<is_bfloat16<T> || is_half<T>, float, T>;
-
-// Integers as wide as a Number: int32_t for float, int64_t for double. They wrap around.
-template <class Number, int width>
-class Integers {
-    using Operations = detail::Operations<width>;
-
-  public:
-    using Element = detail::BitsOf<Number>;
-    using Lanes = detail::GnuVector<Element, width>;
-    static constexpr int lanes = width / static_cast<int>(sizeof(Element));
-
-    Integers() = default;
-    OPWRIGHT_INLINE Integers(Element x) { Operations::broadcast(lanes_, x); }
-    OPWRIGHT_INLINE Integers(const Integers& other) { Operations::copy(lanes_, other.lanes_); }
-    OPWRIGHT_INLINE Integers& operator=(const Integers& other) {
-        Operations::copy(lanes_, other.lanes_);
-        return *this;
-    }
-
-    // 0, 1, 2 and so on
-    OPWRIGHT_INLINE static Integers count_up() {
-        Integers result;
-        Operations::count_up(result.lanes_);
-        return result;
-    }
-
-    // The first `count` lanes, at most Integers::lanes; the others become 0, and their memory is not read.
-    OPWRIGHT_INLINE static Integers load(const Element* from, std::int64_t count = lanes) {
-        Integers result;
-        Operations::load(result.lanes_, from, count);
-        return result;
-    }
-
-    // Writes the first `count` lanes, at most Integers::lanes.
-    OPWRIGHT_INLINE void store(Element* into, std::int64_t count = lanes) const {
-        Operations::store(into, lanes_, count);
-    }
-
-    OPWRIGHT_INLINE friend Integers operator+(const Integers& a, const Integers& b) {
-        return apply<&Operations::template add<Lanes>>(a, b);
-    }
-    OPWRIGHT_INLINE friend Integers operator-(const Integers& a, const Integers& b) {
-        return apply<&Operations::template subtract<Lanes>>(a, b);
-    }
-    OPWRIGHT_INLINE friend Integers operator*(const Integers& a, const Integers& b) {
-        return apply<&Operations::template multiply<Lanes>>(a, b);
-    }
-    OPWRIGHT_INLINE friend Integers operator&(const Integers& a, const Integers& b) {
-        return apply<&Operations::template bitwise_and<Lanes>>(a, b);
-    }
-    OPWRIGHT_INLINE friend Integers operator|(const Integers& a, const Integers& b) {
-        return apply<&Operations::template bitwise_or<Lanes>>(a, b);
-    }
-    OPWRIGHT_INLINE friend Integers operator^(const Integers& a, const Integers& b) {
-        return apply<&Operations::template bitwise_xor<Lanes>>(a, b);
-    }
-    OPWRIGHT_INLINE friend Integers operator~(const Integers& a) { return a ^ Integers(-1); }
-    OPWRIGHT_INLINE friend Integers operator<<(const Integers& a, int count) {
-        Integers result;
-        Operations::shift_left(result.lanes_, a.lanes_, count);
-        return result;
-    }
-    // Copies of the sign come in from the left.
-    OPWRIGHT_INLINE friend Integers operator>>(const Integers& a, int count) {
-        Integers result;
-        Operations::shift_right(result.lanes_, a.lanes_, count);
-        return result;
-    }
-
-    OPWRIGHT_INLINE friend Integers operator==(const Integers& a, const Integers& b) {
-        return apply<&Operations::template equal<Lanes>>(a, b);
-    }
-    OPWRIGHT_INLINE friend Integers operator!=(const Integers& a, const Integers& b) { return ~(a == b); }
-    OPWRIGHT_INLINE friend Integers operator<(const Integers& a, const Integers& b) {
-        return apply<&Operations::template less<Lanes>>(a, b);
-    }
-    OPWRIGHT_INLINE friend Integers operator>(const Integers& a, const Integers& b) { return b < a; }
-    OPWRIGHT_INLINE friend Integers operator<=(const Integers& a, const Integers& b) { return ~(b < a); }
-    OPWRIGHT_INLINE friend Integers operator>=(const Integers& a, const Integers& b) { return ~(a < b); }
-
-    OPWRIGHT_INLINE friend Integers select(const Integers& mask, const Integers& a, const Integers& b) {
-        Integers result;
-        Operations::select(result.lanes_, mask.lanes_, a.lanes_, b.lanes_);
-        return result;
-    }
-    OPWRIGHT_INLINE friend Integers min(const Integers& a, const Integers& b) {
-        return apply<&Operations::template lesser<Lanes>>(a, b);
-    }
-    OPWRIGHT_INLINE friend Integers max(const Integers& a, const Integers& b) {
-        return apply<&Operations::template greater<Lanes>>(a, b);
-    }
-
-    // Whether a lane of a mask is true.
-    OPWRIGHT_INLINE friend bool any(const Integers& mask) { return Operations::any(mask.lanes_); }
-
-    // The compiler's own vector, for what is missing here.
-    Lanes& native() { return lanes_; }
-    const Lanes& native() const { return lanes_; }
-
-  private:
-    template <auto operation>
-    OPWRIGHT_INLINE static Integers apply(const Integers& a, const Integers& b) {
-        Integers result;
-        operation(result.lanes_, a.lanes_, b.lanes_);
-        return result;
-    }
-
-    Lanes lanes_;
-};
 
 template <class Number, int width>
 class Vector {
@@ -236,12 +111,28 @@ class Vector {
         return of_bits((magnitude.bits() & Mask(~sign_bit)) | (sign.bits() & Mask(sign_bit)));
     }
     // Rounded correctly; NaN below zero, and -0 for -0.
-    OPWRIGHT_INLINE friend Vector sqrt(const Vector& a) { return apply<&Operations::template sqrt<Lanes>>(a); }
+    OPWRIGHT_INLINE friend Vector sqrt(const Vector& a) {
+        Vector result;
+        Operations::sqrt(result.lanes_, a.lanes_);
+        return result;
+    }
     // To the nearest whole number, ties to even.
-    OPWRIGHT_INLINE friend Vector round(const Vector& a) { return apply<&Operations::template round<Lanes>>(a); }
-    OPWRIGHT_INLINE friend Vector floor(const Vector& a) { return apply<&Operations::template floor<Lanes>>(a); }
+    OPWRIGHT_INLINE friend Vector round(const Vector& a) {
+        Vector result;
+        Operations::round(result.lanes_, a.lanes_);
+        return result;
+    }
+    OPWRIGHT_INLINE friend Vector floor(const Vector& a) {
+        Vector result;
+        Operations::floor(result.lanes_, a.lanes_);
+        return result;
+    }
     OPWRIGHT_INLINE friend Vector ceil(const Vector& a) { return -floor(-a); }
-    OPWRIGHT_INLINE friend Vector trunc(const Vector& a) { return apply<&Operations::template trunc<Lanes>>(a); }
+    OPWRIGHT_INLINE friend Vector trunc(const Vector& a) {
+        Vector result;
+        Operations::trunc(result.lanes_, a.lanes_);
+        return result;
+    }
 
     // The smaller and the larger number, as torch.minimum and torch.maximum have them: NaN if either is NaN. Of two
     // zeros, either.
@@ -249,16 +140,14 @@ class Vector {
     OPWRIGHT_INLINE friend Vector max(const Vector& a, const Vector& b) { return select(a == a, greater(a, b), a); }
     // The same in one instruction: b if either is NaN.
     OPWRIGHT_INLINE friend Vector lesser(const Vector& a, const Vector& b) {
-        return apply<&Operations::template lesser<Lanes>>(a, b);
+        Vector result;
+        Operations::lesser(result.lanes_, a.lanes_, b.lanes_);
+        return result;
     }
     OPWRIGHT_INLINE friend Vector greater(const Vector& a, const Vector& b) {
-        return apply<&Operations::template greater<Lanes>>(a, b);
-    }
-
-    // a * 2^n, for whole numbers n from -2 * 126 to 2 * 127 (float) or from -2 * 1022 to 2 * 1023 (double). A result
-    // that is not a normal number may have been rounded twice.
-    OPWRIGHT_INLINE friend Vector scale(const Vector& a, const Vector& n) {
-        return apply<&Operations::template scale<Lanes>>(a, n);
+        Vector result;
+        Operations::greater(result.lanes_, a.lanes_, b.lanes_);
+        return result;
     }
 
     // ---- Comparisons: false where a number is NaN, except != ----
@@ -308,6 +197,25 @@ class Vector {
         return result;
     }
 
+    // ---- Between lanes ----
+
+    // Lanes 0, 2, 4 and so on of a, then those of b.
+    OPWRIGHT_INLINE friend Vector even_lanes(const Vector& a, const Vector& b) {
+        return apply<&Operations::template every_second<0, Lanes>>(a, b);
+    }
+    // Lanes 1, 3, 5 and so on of a, then those of b.
+    OPWRIGHT_INLINE friend Vector odd_lanes(const Vector& a, const Vector& b) {
+        return apply<&Operations::template every_second<1, Lanes>>(a, b);
+    }
+    // Lane 0 of a, lane 0 of b, lane 1 of a and so on, up to the middle.
+    OPWRIGHT_INLINE friend Vector interleave_lower(const Vector& a, const Vector& b) {
+        return apply<&Operations::template interleave<false, Lanes>>(a, b);
+    }
+    // The same from the middle on.
+    OPWRIGHT_INLINE friend Vector interleave_upper(const Vector& a, const Vector& b) {
+        return apply<&Operations::template interleave<true, Lanes>>(a, b);
+    }
+
     // ---- Over the lanes, always in the same order ----
 
     OPWRIGHT_INLINE friend Number sum_of_lanes(const Vector& a) { return Operations::sum_of_lanes(a.lanes_); }
@@ -336,12 +244,6 @@ class Vector {
         static_cast<typename Mask::Element>(std::uint64_t{1} << (8 * sizeof(Number) - 1));
 
     template <auto operation>
-    OPWRIGHT_INLINE static Vector apply(const Vector& a) {
-        Vector result;
-        operation(result.lanes_, a.lanes_);
-        return result;
-    }
-    template <auto operation>
     OPWRIGHT_INLINE static Vector apply(const Vector& a, const Vector& b) {
         Vector result;
         operation(result.lanes_, a.lanes_, b.lanes_);
@@ -356,13 +258,6 @@ class Vector {
 
     Lanes lanes_;
 };
-
-// The first `count` lanes are true.
-template <class Number, int width>
-OPWRIGHT_INLINE Integers<Number, width> first_lanes(std::int64_t count) {
-    using Mask = Integers<Number, width>;
-    return Mask::count_up() < Mask(static_cast<typename Mask::Element>(count));
-}
 
 }  // namespace simd
 }  // namespace opwright OPWRIGHT_HIDDEN

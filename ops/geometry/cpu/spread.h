@@ -1,0 +1,181 @@
+// The gradient of the image: each pixel of the output adds to the pixels that it was interpolated from.
+//
+// The image is divided into bands of rows, and a band is filled by one thread, which takes from the output what has
+// taps in it. The bands depend on the sizes alone, so that the order of the sums does not depend on the number of
+// threads, and nothing but the gradient itself is kept in memory.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "../pixel.h"
+#include "batch.h"
+#include "spans.h"
+#include "strip.h"
+
+namespace geometry {
+
+template <class T, int taps>
+struct Spread {
+    using Number = Wide<T>;
+
+    Batch<T> batch;
+    const T* grad;
+    Layout grad_layout;
+    Number* gradient;  // of the layout of the images
+
+    // Points that are reflected come from anywhere, so that bands would not save any work.
+    int64_t bands() const {
+        if (batch.options.padding == Padding::reflection) return 1;
+        return std::clamp<int64_t>(batch.layout.rows / 32, 1, 8);
+    }
+
+    // Bands of all images, counted through the batch.
+    template <int bytes>
+    OPWRIGHT_INLINE void run(int64_t begin, int64_t end) const {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t number = i / bands(), band = i % bands(), rows = batch.layout.rows;
+            fill_band<bytes>(number, {rows * band / bands(), rows * (band + 1) / bands()});
+        }
+    }
+
+  private:
+    template <int bytes>
+    OPWRIGHT_INLINE void fill_band(int64_t number, const Span& band) const {
+        Number* into = gradient + number * batch.layout.image_stride;
+        clear(into, band);
+        const Rectangle inside = inside_of(band), near = around(band);
+        for (int64_t v = 0; v < grad_layout.rows; ++v) {
+            const Row points(batch.homography(number), v), later(batch.homography(number), v + rows_ahead);
+            const T* grad_row = grad + number * grad_layout.image_stride + v * grad_layout.row_stride;
+            const RowSpans spans(points, grad_layout.columns);
+            const Span some = spans.around(near);
+            if (some.begin >= some.end) continue;
+            Span all = spans.inside(inside);
+            if (all.begin >= all.end) all = {some.end, some.end};
+            by_pixel(number, band, points, grad_row, {some.begin, all.begin}, into);
+            for (int64_t first = all.begin; first < all.end; first += strip_length)
+                strip<bytes>(number, band, points, later, grad_row, {first, std::min(first + strip_length, all.end)},
+                             into);
+            by_pixel(number, band, points, grad_row, {all.end, some.end}, into);
+        }
+    }
+
+    void clear(Number* into, const Span& band) const {
+        const Layout& layout = batch.layout;
+        const bool is_planar = layout.column_stride == 1;
+        const int64_t count = (band.end - band.begin) * layout.row_stride;
+        for (int64_t channel = 0; channel < (is_planar ? layout.channels : 1); ++channel) {
+            Number* first = into + channel * layout.channel_stride + band.begin * layout.row_stride;
+            std::fill(first, first + count, Number(0));
+        }
+    }
+
+    // Where all taps are in the band.
+    Rectangle inside_of(const Span& band) const {
+        Rectangle rectangle = all_taps_inside<taps>(batch.layout);
+        rectangle.top += static_cast<double>(band.begin);
+        rectangle.bottom -= static_cast<double>(batch.layout.rows - band.end);
+        return rectangle;
+    }
+
+    // Outside of it, no tap is in the band.
+    Rectangle around(const Span& band) const {
+        constexpr double everywhere = std::numeric_limits<double>::infinity();
+        Rectangle rectangle = some_tap_inside<taps>(batch.layout);
+        rectangle.top += static_cast<double>(band.begin);
+        rectangle.bottom -= static_cast<double>(batch.layout.rows - band.end);
+        if (batch.options.padding == Padding::constant) return rectangle;
+        // The first and the last pixels of the image also have what lies beyond them.
+        const bool is_first = band.begin == 0, is_last = band.end == batch.layout.rows;
+        return {-everywhere, everywhere, is_first ? -everywhere : rectangle.top,
+                is_last ? everywhere : rectangle.bottom};
+    }
+
+    [[gnu::noinline]] void by_pixel(int64_t number, const Span& band, const Row& points, const T* grad_row,
+                                    const Span& span, Number* into) const {
+        const Source<T> of = batch.source(batch.image(number));
+        for (int64_t column = span.begin; column < span.end; ++column) {
+            spread_pixel<taps>(of, band.begin, band.end, points.at(column),
+                               grad_row + column * grad_layout.column_stride, grad_layout.channel_stride,
+                               [&](int64_t place, Number number) { into[place] += number; });
+        }
+    }
+
+    template <int bytes>
+    OPWRIGHT_INLINE void strip(int64_t number, const Span& band, const Row& points, const Row& later, const T* grad_row,
+                               const Span& span, Number* into) const {
+        const Layout& layout = batch.layout;
+        Strip<Number> strip;
+        if (!strip.covers(points, span, layout)) return by_pixel(number, band, points, grad_row, span, into);
+        strip.template find<taps, bytes>(points, later, layout);
+        const T* from = grad_row + span.begin * grad_layout.column_stride;
+        Number* first = into + strip.origin;
+        if (layout.column_stride == 1) {
+            for (int64_t channel = 0; channel < layout.channels; ++channel)
+                add_planar<bytes>(strip, from + channel * grad_layout.channel_stride,
+                                  first + channel * layout.channel_stride);
+        } else {
+            add_interleaved(strip, from, first);
+        }
+    }
+
+    template <int bytes>
+    OPWRIGHT_INLINE void add_planar(const Strip<Number>& strip, const T* from, Number* first) const {
+        using V = simd::Vector<Number, bytes>;
+        strip.prefetch(first, 64 / sizeof(Number));
+        alignas(64) Number products[taps][taps][strip_length];
+        for (int64_t at = 0; at < strip.count; at += V::lanes) {
+            V x_weights[taps], y_weights[taps];
+            find_weights(V::load(strip.x_fractions + at), x_weights);
+            find_weights(V::load(strip.y_fractions + at), y_weights);
+            const V incoming = V::load(from + at, std::min<int64_t>(V::lanes, strip.count - at));
+            for (int row = 0; row < taps; ++row) {
+                for (int column = 0; column < taps; ++column)
+                    (y_weights[row] * x_weights[column] * incoming).store(products[row][column] + at);
+            }
+        }
+        // Not in turn: an addition to a pixel would wait for the addition to its neighbour, from which it would have to
+        // get one of its numbers.
+        constexpr int64_t apart = 8;
+        for (int row = 0; row < taps; ++row) {
+            Number* pixels = first + row * batch.layout.row_stride;
+            for (int64_t start = 0; start < apart; ++start) {
+                for (int64_t i = start; i < strip.count; i += apart)
+                    add_row(products[row], i, pixels + strip.offsets[i]);
+            }
+        }
+    }
+
+    // All taps of a row at once.
+    OPWRIGHT_INLINE static void add_row(const Number (&products)[taps][strip_length], int64_t at, Number* pixels) {
+        typedef Number Numbers __attribute__((vector_size(taps * sizeof(Number))));
+        Numbers sums, added;
+        for (int column = 0; column < taps; ++column) added[column] = products[column][at];
+        std::memcpy(&sums, pixels, sizeof(sums));
+        sums += added;
+        std::memcpy(pixels, &sums, sizeof(sums));
+    }
+
+    [[gnu::noinline]] void add_interleaved(const Strip<Number>& strip, const T* from, Number* first) const {
+        const int64_t channels = batch.layout.channels;
+        for (int64_t i = 0; i < strip.count; ++i) {
+            Number x_weights[taps], y_weights[taps];
+            find_weights(strip.x_fractions[i], x_weights);
+            find_weights(strip.y_fractions[i], y_weights);
+            for (int row = 0; row < taps; ++row) {
+                for (int column = 0; column < taps; ++column) {
+                    const Number weight = y_weights[row] * x_weights[column];
+                    Number* pixel = first + strip.offsets[i] + row * batch.layout.row_stride + column * channels;
+                    for (int64_t channel = 0; channel < channels; ++channel)
+                        pixel[channel] += weight * widened(from[i * channels + channel]);
+                }
+            }
+        }
+    }
+};
+
+}  // namespace geometry

@@ -1,0 +1,45 @@
+// The types of elements in memory, and the type that each is computed in, for processors and GPUs alike.
+#pragma once
+
+#include <torch/headeronly/util/BFloat16.h>
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "points.h"
+
+namespace geometry {
+
+using torch::headeronly::BFloat16;
+
+// float for everything but double
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+GEOMETRY_SHARED Wide<T> widened(T element) {
+    return static_cast<Wide<T>>(element);
+}
+
+// Rounded, ties to even; bytes are saturated.
+template <class T>
+GEOMETRY_SHARED T narrowed(Wide<T> number) {
+    if constexpr (std::is_same_v<T, std::uint8_t>) {
+        return static_cast<std::uint8_t>(fmin(fmax(rint(number), 0.0F), 255.0F));
+    } else {
+        return static_cast<T>(number);
+    }
+}
+
+// A number from Python as an element, and again as the number that it is then.
+template <class T>
+Wide<T> as_element(double number) {
+    if constexpr (std::is_same_v<T, std::uint8_t>) {
+        return static_cast<float>(std::fmin(std::fmax(std::rint(number), 0.0), 255.0));
+    } else {
+        return widened(narrowed<T>(static_cast<Wide<T>>(number)));
+    }
+}
+
+}  // namespace geometry

@@ -1,0 +1,35 @@
+// Loops over whole tensors on the CPU, in PyTorch's threads, with the vectors of opwright/simd.h: a kernel is its
+// formula.
+//
+// Element by element, with float32 and float64 kernels for one formula:
+//
+//     Tensor swiglu(const Tensor& gate, const Tensor& value) {
+//         return opwright::elementwise<float, double>(
+//             [](auto gate, auto value) OPWRIGHT_INLINE { return gate * sigmoid(gate) * value; }, gate, value);
+//     }
+//
+// Row by row, where a row is what lies along the last dimension:
+//
+//     Tensor softmax(const Tensor& x) {
+//         return opwright::map_rows<float, double>(
+//             [](auto result, auto x) OPWRIGHT_INLINE {
+//                 const auto largest = max(x);
+//                 const auto exponential = [=](auto x) OPWRIGHT_INLINE { return exp(x - largest); };
+//                 const auto total = sum(exponential, x);
+//                 result.set([=](auto x) OPWRIGHT_INLINE { return exponential(x) / total; }, x);
+//             },
+//             x);
+//     }
+//
+//   parallel/elementwise.h  elementwise: one result or several, and which of them are wanted
+//   parallel/rows.h         map_rows, reduce_rows; sum, max and min of a row
+//   parallel/dtypes.h       which C++ type is which dtype: float, double, BFloat16, Half
+//
+// The tensors have one dtype, of those that are named, and are on the CPU: a kernel checks them before, in its own
+// words. Of any strides; shapes broadcast as in PyTorch. bfloat16 and float16 are computed in float. Results are new
+// row-major tensors. The result does not depend on the number of threads.
+#pragma once
+
+#include <opwright/parallel/dtypes.h>
+#include <opwright/parallel/elementwise.h>
+#include <opwright/parallel/rows.h>

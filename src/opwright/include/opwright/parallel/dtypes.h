@@ -1,0 +1,74 @@
+// The C++ types of tensors' elements, and the choice between them by a tensor's dtype.
+#pragma once
+
+#include <opwright/check.h>
+#include <opwright/simd/storage.h>
+#include <opwright/types.h>
+#include <torch/headeronly/util/BFloat16.h>
+#include <torch/headeronly/util/Half.h>
+
+#include <array>
+#include <cstddef>
+
+namespace opwright OPWRIGHT_HIDDEN {
+
+using torch::headeronly::BFloat16;
+using torch::headeronly::Half;
+
+namespace simd {
+
+template <>
+inline constexpr bool is_bfloat16<opwright::BFloat16> = true;
+template <>
+inline constexpr bool is_half<opwright::Half> = true;
+
+}  // namespace simd
+
+namespace detail {
+
+template <class T>
+inline constexpr ScalarType dtype_of = ScalarType::Undefined;
+template <>
+inline constexpr ScalarType dtype_of<float> = ScalarType::Float;
+template <>
+inline constexpr ScalarType dtype_of<double> = ScalarType::Double;
+template <>
+inline constexpr ScalarType dtype_of<BFloat16> = ScalarType::BFloat16;
+template <>
+inline constexpr ScalarType dtype_of<Half> = ScalarType::Half;
+
+// A type as an argument.
+template <class T>
+struct TypeOf {
+    using Type = T;
+};
+
+template <class First, class... Rest, class Act>
+auto for_dtype(const char* caller, ScalarType dtype, const Act& act) {
+    if (dtype == dtype_of<First>) return act(TypeOf<First>());
+    if constexpr (sizeof...(Rest) > 0) {
+        return for_dtype<Rest...>(caller, dtype, act);
+    } else {
+        fail(caller, " has no kernel for ", dtype, ": name its type, as in ", caller, "<float, double>");
+    }
+}
+
+// Calls act(TypeOf<T>()) for the T, one of Types, of the tensors, which have to be on such a device and of one dtype.
+template <class... Types, std::size_t count, class Act>
+auto with_dtype(const char* caller, DeviceType device, const std::array<const Tensor*, count>& tensors,
+                const Act& act) {
+    static_assert(sizeof...(Types) > 0, "opwright: name the types of elements, as in elementwise<float, double>(...)");
+    static_assert(((dtype_of<Types> != ScalarType::Undefined) && ...),
+                  "opwright: loops over tensors are for float, double, opwright::BFloat16 and opwright::Half");
+    const ScalarType dtype = tensors[0]->scalar_type();
+    for (const Tensor* tensor : tensors) {
+        OPWRIGHT_CHECK(tensor->device().type() == device, caller, " takes tensors on ", device, ", got one on ",
+                       tensor->device());
+        OPWRIGHT_CHECK(tensor->scalar_type() == dtype, caller, " takes tensors of one dtype, got ", dtype, " and ",
+                       tensor->scalar_type());
+    }
+    return for_dtype<Types...>(caller, dtype, act);
+}
+
+}  // namespace detail
+}  // namespace opwright OPWRIGHT_HIDDEN

@@ -1,0 +1,165 @@
+// Loops over the elements of tensors.
+#pragma once
+
+#include <opwright/empty.h>
+#include <opwright/parallel/broadcast.h>
+#include <opwright/parallel/dtypes.h>
+#include <opwright/parallel/split.h>
+#include <opwright/simd.h>
+#include <opwright/types.h>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace opwright OPWRIGHT_HIDDEN {
+namespace detail {
+
+template <class>
+inline constexpr bool is_tuple = false;
+template <class... Each>
+inline constexpr bool is_tuple<std::tuple<Each...>> = true;
+
+// What a formula of vectors returns: a vector, or a std::tuple of several.
+template <class Formula, class... Tensors>
+using FormulaResult = decltype(std::declval<const Formula&>()(
+    std::declval<std::conditional_t<true, simd::Vector<float, 16>, Tensors>>()...));
+
+template <class T, std::size_t results, std::size_t count, class Formula>
+struct Elementwise {
+    const Formula& formula;
+    const Rows<count>& rows;
+    std::array<const T*, count> from;
+    std::array<T*, results> into;  // null for what is not wanted
+
+    // The elements from `begin` to `end`, counted over all rows.
+    template <int bytes>
+    OPWRIGHT_INLINE void run(std::int64_t begin, std::int64_t end) const {
+        while (begin < end) {
+            const std::int64_t row = begin / rows.row_size;
+            const std::int64_t first = begin - row * rows.row_size;
+            const std::int64_t size = std::min(end - begin, rows.row_size - first);
+            part_of_row<bytes>(row, first, size, std::make_index_sequence<count>());
+            begin += size;
+        }
+    }
+
+  private:
+    template <int bytes, std::size_t... tensor>
+    OPWRIGHT_INLINE void part_of_row(std::int64_t row, std::int64_t first, std::int64_t size,
+                                     std::index_sequence<tensor...>) const {
+        using V = simd::Vector<simd::Wide<T>, bytes>;
+        T copies[count][V::lanes];
+        std::array<const T*, count> at;
+        std::array<std::int64_t, count> moves;  // a mask: does the tensor go on from one vector to the next?
+        for (std::size_t t = 0; t < count; ++t) {
+            at[t] = from[t] + rows.offset(t, row) + first * rows.step[t];
+            moves[t] = -rows.step[t];
+            if (rows.step[t] == 0) {  // one element for the whole row
+                std::fill_n(copies[t], V::lanes, *at[t]);
+                at[t] = copies[t];
+            }
+        }
+        const std::int64_t result_at = row * rows.row_size + first;
+        for (std::int64_t i = 0; i < size; i += V::lanes) {
+            const std::int64_t left = std::min<std::int64_t>(V::lanes, size - i);
+            store<V>(formula(V::load(at[tensor] + (i & moves[tensor]), left)...), result_at + i, left);
+        }
+    }
+
+    template <class V, class Result>
+    OPWRIGHT_INLINE void store(const Result& result, std::int64_t at, std::int64_t left) const {
+        if constexpr (is_tuple<Result>) {
+            store_each<V>(result, at, left, std::make_index_sequence<results>());
+        } else {
+            V(result).store(into[0] + at, left);
+        }
+    }
+    template <class V, class Result, std::size_t... k>
+    OPWRIGHT_INLINE void store_each(const Result& result, std::int64_t at, std::int64_t left,
+                                    std::index_sequence<k...>) const {
+        ((into[k] ? V(std::get<k>(result)).store(into[k] + at, left) : void()), ...);
+    }
+};
+
+template <class T, std::size_t results, class Formula, std::size_t count>
+std::array<Tensor, results> elementwise_as(const Formula& formula, std::array<const Tensor*, count> tensors,
+                                           const std::array<bool, results>& wanted) {
+    const auto sizes = tensors[0]->sizes();
+    bool are_alike = true;
+    for (const Tensor* tensor : tensors) {
+        are_alike = are_alike && tensor->sizes().equals(sizes) && tensor->is_contiguous();
+    }
+    std::vector<std::int64_t> shape;
+    std::array<Tensor, count> dense;
+    Rows<count> rows;
+    if (are_alike) {
+        rows.row_size = tensors[0]->numel();
+        rows.step.fill(1);
+    } else {
+        shape = broadcast_sizes("elementwise", tensors);
+        dense = with_dense_rows(tensors);
+        for (std::size_t t = 0; t < count; ++t) tensors[t] = &dense[t];
+        rows = rows_of(dense, shape);
+    }
+    std::array<const T*, count> from;
+    for (std::size_t t = 0; t < count; ++t) from[t] = static_cast<const T*>(tensors[t]->const_data_ptr());
+    std::array<Tensor, results> made;
+    std::array<T*, results> into{};
+    for (std::size_t k = 0; k < results; ++k) {
+        if (!wanted[k]) continue;
+        made[k] = are_alike ? opwright::new_empty(*tensors[0], sizes) : opwright::new_empty(*tensors[0], shape);
+        into[k] = static_cast<T*>(made[k].mutable_data_ptr());
+    }
+    run_in_parallel(Elementwise<T, results, count, Formula>{formula, rows, from, into}, rows.rows * rows.row_size,
+                    elements_per_thread);
+    return made;
+}
+
+}  // namespace detail
+
+// A new tensor of formula(a, b, ...) for the elements a, b, ... of the tensors, which broadcast.
+//
+// The formula is a generic lambda, inlined, of as many vectors as there are tensors; it returns a vector:
+//
+//     opwright::elementwise<float, double>([=](auto x, auto y) OPWRIGHT_INLINE { return fma(x, factor, y); }, x, y)
+//
+// Throws std::runtime_error if a tensor is not on the CPU, if the tensors are not of one of the Types, or if their
+// shapes do not broadcast.
+template <class... Types, class Formula, class... Tensors>
+    requires(std::same_as<Tensors, Tensor> && ...)
+Tensor elementwise(const Formula& formula, const Tensor& first, const Tensors&... others) {
+    return detail::with_dtype<Types...>("elementwise", DeviceType::CPU, std::array{&first, &others...}, [&](auto type) {
+        using T = typename decltype(type)::Type;
+        return detail::elementwise_as<T, 1>(formula, std::array{&first, &others...}, {true})[0];
+    });
+}
+
+// The same for a formula that returns a std::tuple of vectors: a std::tuple of tensors. Those for which `wanted` is
+// false are not written, and are undefined tensors; this is how a backward leaves out the gradients that nobody needs.
+//
+// Throws std::runtime_error as above, and if `wanted` does not have as many flags as the tuple has vectors.
+template <class... Types, class Formula, class... Tensors>
+    requires(std::same_as<Tensors, Tensor> && ...)
+auto elementwise(const Formula& formula, const std::vector<bool>& wanted, const Tensor& first,
+                 const Tensors&... others) {
+    using Results = detail::FormulaResult<Formula, Tensor, Tensors...>;
+    constexpr std::size_t results = std::tuple_size_v<Results>;
+    OPWRIGHT_CHECK(wanted.size() == results, "wanted must have ", results, " flags, got ", wanted.size());
+    std::array<bool, results> flags;
+    std::copy(wanted.begin(), wanted.end(), flags.begin());
+    const std::array<Tensor, results> made =
+        detail::with_dtype<Types...>("elementwise", DeviceType::CPU, std::array{&first, &others...}, [&](auto type) {
+            using T = typename decltype(type)::Type;
+            return detail::elementwise_as<T, results>(formula, std::array{&first, &others...}, flags);
+        });
+    return std::apply([](const auto&... each) { return std::tuple(each...); }, made);
+}
+
+}  // namespace opwright OPWRIGHT_HIDDEN

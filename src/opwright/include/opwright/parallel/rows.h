@@ -1,0 +1,214 @@
+// Loops over the rows of tensors: what lies along the last dimension.
+#pragma once
+
+#include <opwright/empty.h>
+#include <opwright/parallel/broadcast.h>
+#include <opwright/parallel/dtypes.h>
+#include <opwright/parallel/split.h>
+#include <opwright/simd.h>
+#include <opwright/types.h>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace opwright OPWRIGHT_HIDDEN {
+
+// A row of a tensor. If the tensor has one element for the row, each element of the row is that one.
+template <class T, int bytes>
+class Row {
+  public:
+    using Number = simd::Wide<T>;
+    using V = simd::Vector<Number, bytes>;
+
+    OPWRIGHT_INLINE Row(const T* from, std::int64_t size, std::int64_t step) : from_(from), moves_(-step), size_(size) {
+        if (step == 0) std::fill_n(copies_, V::lanes, *from);
+    }
+
+    OPWRIGHT_INLINE std::int64_t size() const { return size_; }
+
+    // The elements from `at` on, `count` of them, at most a vector.
+    OPWRIGHT_INLINE V load(std::int64_t at, std::int64_t count) const {
+        return V::load((moves_ == 0 ? copies_ : from_) + (at & moves_), count);
+    }
+
+    // The element at `at`.
+    OPWRIGHT_INLINE Number operator[](std::int64_t at) const { return static_cast<Number>(from_[at & moves_]); }
+
+  private:
+    const T* from_;
+    std::int64_t moves_;  // a mask: all bits, or none if there is one element
+    std::int64_t size_;
+    T copies_[V::lanes];
+};
+
+// A row of a result.
+template <class T, int bytes>
+class ResultRow {
+  public:
+    using V = typename Row<T, bytes>::V;
+
+    OPWRIGHT_INLINE ResultRow(T* into, std::int64_t size) : into_(into), size_(size) {}
+
+    // Each element is the formula of the elements of the rows, vector by vector.
+    template <class Formula, class... Rows>
+    OPWRIGHT_INLINE void set(const Formula& formula, const Rows&... rows) const {
+        for (std::int64_t at = 0; at < size_; at += V::lanes) {
+            const std::int64_t count = std::min<std::int64_t>(V::lanes, size_ - at);
+            V(formula(rows.load(at, count)...)).store(into_ + at, count);
+        }
+    }
+
+  private:
+    T* into_;
+    std::int64_t size_;
+};
+
+// The sum of a formula over the elements of rows; 0 for a row without elements. Every 64 vectors, what has been summed
+// goes into a double, so that a long row keeps its digits.
+template <class Formula, class T, int bytes, class... Rows>
+OPWRIGHT_INLINE inline simd::Wide<T> sum(const Formula& formula, const Row<T, bytes>& first, const Rows&... others) {
+    using V = typename Row<T, bytes>::V;
+    double total = 0;
+    V part = 0;
+    std::int64_t vectors = 0;
+    for (std::int64_t at = 0; at < first.size(); at += V::lanes) {
+        const std::int64_t count = std::min<std::int64_t>(V::lanes, first.size() - at);
+        V terms = formula(first.load(at, count), others.load(at, count)...);
+        if (count < V::lanes) terms = select(simd::first_lanes<typename V::Element, bytes>(count), terms, V(0));
+        part += terms;
+        if (++vectors == 64) {
+            total += sum_of_lanes(part);
+            part = 0;
+            vectors = 0;
+        }
+    }
+    return static_cast<simd::Wide<T>>(total + sum_of_lanes(part));
+}
+
+template <class T, int bytes>
+OPWRIGHT_INLINE inline simd::Wide<T> sum(const Row<T, bytes>& row) {
+    return sum([](const auto& x) OPWRIGHT_INLINE { return x; }, row);
+}
+
+// The largest value of a formula over the elements of rows; NaN if one is NaN, and -infinity for a row without
+// elements.
+template <class Formula, class T, int bytes, class... Rows>
+OPWRIGHT_INLINE inline simd::Wide<T> max(const Formula& formula, const Row<T, bytes>& first, const Rows&... others) {
+    using V = typename Row<T, bytes>::V;
+    const V lowest = -std::numeric_limits<typename V::Element>::infinity();
+    V largest = lowest;
+    for (std::int64_t at = 0; at < first.size(); at += V::lanes) {
+        const std::int64_t count = std::min<std::int64_t>(V::lanes, first.size() - at);
+        V values = formula(first.load(at, count), others.load(at, count)...);
+        if (count < V::lanes) values = select(simd::first_lanes<typename V::Element, bytes>(count), values, lowest);
+        largest = max(largest, values);
+    }
+    return max_of_lanes(largest);
+}
+
+template <class T, int bytes>
+OPWRIGHT_INLINE inline simd::Wide<T> max(const Row<T, bytes>& row) {
+    return max([](const auto& x) OPWRIGHT_INLINE { return x; }, row);
+}
+
+// The smallest value; NaN if one is NaN, and infinity for a row without elements.
+template <class Formula, class T, int bytes, class... Rows>
+OPWRIGHT_INLINE inline simd::Wide<T> min(const Formula& formula, const Row<T, bytes>& first, const Rows&... others) {
+    return -max([&](const auto&... x) OPWRIGHT_INLINE { return -formula(x...); }, first, others...);
+}
+
+template <class T, int bytes>
+OPWRIGHT_INLINE inline simd::Wide<T> min(const Row<T, bytes>& row) {
+    return min([](const auto& x) OPWRIGHT_INLINE { return x; }, row);
+}
+
+namespace detail {
+
+// One row of results for each row of tensors, or one number.
+template <class T, std::size_t count, bool reduces, class Formula>
+struct RowJob {
+    const Formula& formula;
+    const Rows<count>& rows;
+    std::array<const T*, count> from;
+    T* into;
+
+    template <int bytes>
+    OPWRIGHT_INLINE void run(std::int64_t begin, std::int64_t end) const {
+        for (std::int64_t row = begin; row < end; ++row) one_row<bytes>(row, std::make_index_sequence<count>());
+    }
+
+  private:
+    template <int bytes, std::size_t... t>
+    OPWRIGHT_INLINE void one_row(std::int64_t row, std::index_sequence<t...>) const {
+        if constexpr (reduces) {
+            into[row] =
+                static_cast<T>(formula(Row<T, bytes>(from[t] + rows.offset(t, row), rows.row_size, rows.step[t])...));
+        } else {
+            formula(ResultRow<T, bytes>(into + row * rows.row_size, rows.row_size),
+                    Row<T, bytes>(from[t] + rows.offset(t, row), rows.row_size, rows.step[t])...);
+        }
+    }
+};
+
+template <class T, bool reduces, class Formula, std::size_t count>
+Tensor rows_as(const char* caller, const Formula& formula, const std::array<const Tensor*, count>& tensors) {
+    std::vector<std::int64_t> shape = broadcast_sizes(caller, tensors);
+    OPWRIGHT_CHECK(!shape.empty(), caller, " takes tensors with at least one dimension: a row lies along the last");
+    const std::array<Tensor, count> dense = with_dense_rows(tensors);
+    const Rows<count> rows = rows_of(dense, shape, /*last_is_kept=*/true);
+    std::array<const T*, count> from;
+    for (std::size_t t = 0; t < count; ++t) from[t] = static_cast<const T*>(dense[t].const_data_ptr());
+    if (reduces) shape.pop_back();
+    Tensor result = opwright::new_empty(*tensors[0], shape);
+    const std::int64_t row_size = std::max<std::int64_t>(rows.row_size, 1);
+    run_in_parallel(RowJob<T, count, reduces, Formula>{formula, rows, from, static_cast<T*>(result.mutable_data_ptr())},
+                    rows.rows, (elements_per_thread + row_size - 1) / row_size);
+    return result;
+}
+
+template <bool reduces, class... Types, class Formula, std::size_t count>
+Tensor loop_over_rows(const char* caller, const Formula& formula, const std::array<const Tensor*, count>& tensors) {
+    return with_dtype<Types...>(caller, DeviceType::CPU, tensors, [&](auto type) {
+        return rows_as<typename decltype(type)::Type, reduces>(caller, formula, tensors);
+    });
+}
+
+}  // namespace detail
+
+// A new tensor of the shape that the tensors broadcast to, row by row. For each row, formula(result, a, b, ...) is
+// called with a ResultRow, which it sets, and with the rows a, b, ... of the tensors.
+//
+//     opwright::map_rows<float>(
+//         [](auto result, auto x) OPWRIGHT_INLINE {
+//             const auto mean = sum(x) / x.size();
+//             result.set([=](auto x) OPWRIGHT_INLINE { return x - mean; }, x);
+//         },
+//         x)
+//
+// Throws std::runtime_error as elementwise does, and if no tensor has a dimension.
+template <class... Types, class Formula, class... Tensors>
+    requires(std::same_as<Tensors, Tensor> && ...)
+Tensor map_rows(const Formula& formula, const Tensor& first, const Tensors&... others) {
+    return detail::loop_over_rows<false, Types...>("map_rows", formula, std::array{&first, &others...});
+}
+
+// A new tensor of one number for each row: formula(a, b, ...) of the rows of the tensors.
+//
+//     opwright::reduce_rows<float>([](auto x, auto y) OPWRIGHT_INLINE {
+//         return sum([](auto x, auto y) OPWRIGHT_INLINE { return x * y; }, x, y);
+//     }, x, y)
+//
+// Throws std::runtime_error as map_rows does.
+template <class... Types, class Formula, class... Tensors>
+    requires(std::same_as<Tensors, Tensor> && ...)
+Tensor reduce_rows(const Formula& formula, const Tensor& first, const Tensors&... others) {
+    return detail::loop_over_rows<true, Types...>("reduce_rows", formula, std::array{&first, &others...});
+}
+
+}  // namespace opwright OPWRIGHT_HIDDEN
