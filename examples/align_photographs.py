@@ -76,8 +76,8 @@ def in_pixels(homography: Tensor, image: Tensor) -> Tensor:
     to_units = torch.tensor(
         [[1 / half, 0, (1 - width) / 2 / half], [0, 1 / half, (1 - height) / 2 / half], [0, 0, 1]], dtype=torch.float64
     )
-    result: Tensor = torch.linalg.inv(to_units) @ homography.double() @ to_units
-    return result
+    seen: Tensor = torch.linalg.inv(to_units) @ homography.double() @ to_units
+    return seen
 
 
 def difference(first: Tensor, second: Tensor, homography: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ class Points(NamedTuple):
 
 
 # A uint8 pixel is rounded from float32 arithmetic, which can decide a tie differently.
-@library.op(tolerance={torch.uint8: 1})
+@library.op(tolerance={torch.uint8: 1}, vmap=True)
 def warp_perspective(
     image: Tensor,
     homography: Tensor,

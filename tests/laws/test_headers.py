@@ -62,7 +62,7 @@ def test_a_header_compiles_alone_with_clang(header: str, tmp_path: Path) -> None
 @pytest.mark.compiles
 @pytest.mark.parametrize("header", [with_marks(name, "nvcc") for name in ("opwright/op.h", "opwright/empty.h")])
 def test_a_header_compiles_alone_as_cuda(header: str, tmp_path: Path) -> None:
-    # These two include every other header that a CUDA source may want.
+    # These two include every other header that a CUDA source may want, opwright/check.h among them.
     compile_alone(header, tmp_path, nvcc(), "-x", "cu", "-DUSE_CUDA", "-c", "-o", str(tmp_path / "alone.o"))
 
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <type_traits>
 
@@ -13,6 +12,7 @@
 #include "planar.h"
 #include "spans.h"
 #include "strip.h"
+#include "tiles.h"
 
 namespace geometry {
 
@@ -24,30 +24,19 @@ struct Forward {
     T* result;
     Layout result_layout;
 
-    // Rows of all images, counted through the batch. They are taken in blocks, and those in tiles, whose rows read the
-    // same part of the image, however it is rotated. Wide tiles are better for what is not.
+    // Rows of all images, counted through the batch.
     template <int bytes>
     OPWRIGHT_INLINE void run(int64_t begin, int64_t end) const {
-        constexpr int64_t block = 64, tile = 512;
-        std::array<OutputRow, block> rows;
-        for (int64_t first = begin; first < end; first += block) {
-            const int64_t count = std::min(block, end - first);
-            int64_t left = result_layout.columns, right = 0;
+        OutputRow rows[rows_per_block];
+        Span inside[rows_per_block];
+        for (int64_t first = begin; first < end; first += rows_per_block) {
+            const int64_t count = std::min(rows_per_block, end - first);
             for (int64_t i = 0; i < count; ++i) {
                 rows[i] = row_at(first + i);
+                inside[i] = rows[i].inside;
                 outside_by_pixel(rows[i]);
-                if (rows[i].inside.begin >= rows[i].inside.end) continue;
-                left = std::min(left, rows[i].inside.begin);
-                right = std::max(right, rows[i].inside.end);
             }
-            for (int64_t column = left / tile * tile; column < right; column += tile) {
-                for (int64_t i = 0; i < count; ++i) {
-                    const Span part{std::max(column, rows[i].inside.begin),
-                                    std::min(column + tile, rows[i].inside.end)};
-                    for (int64_t at = part.begin; at < part.end; at += strip_length)
-                        strip<bytes>(rows[i], {at, std::min(at + strip_length, part.end)});
-                }
-            }
+            in_tiles(inside, count, [&](int64_t i, const Span& span) OPWRIGHT_INLINE { strip<bytes>(rows[i], span); });
         }
     }
 

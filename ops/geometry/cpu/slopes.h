@@ -10,6 +10,7 @@
 #include "planar.h"
 #include "spans.h"
 #include "strip.h"
+#include "tiles.h"
 
 namespace geometry {
 
@@ -20,7 +21,8 @@ template <class T, int taps>
 struct Slopes {
     using Number = Wide<T>;
 
-    static constexpr int64_t rows_per_sum = 16;
+    static constexpr int64_t rows_per_sum = 32;
+    static_assert(rows_per_sum <= rows_per_block);
 
     Batch<T> batch;
     const T* grad;
@@ -36,13 +38,19 @@ struct Slopes {
     OPWRIGHT_INLINE void run(int64_t begin, int64_t end) const {
         for (int64_t i = begin; i < end; ++i) {
             const int64_t number = i / sums_per_image(), first = i % sums_per_image() * rows_per_sum;
+            const int64_t rows = std::min(rows_per_sum, grad_layout.rows - first);
+            RowSum by_row[rows_per_sum];
+            Span inside[rows_per_sum];
+            for (int64_t row = 0; row < rows; ++row) inside[row] = outside_by_pixel(number, first + row, by_row[row]);
+            in_tiles(inside, rows, [&](int64_t row, const Span& span) OPWRIGHT_INLINE {
+                strip<bytes>(number, first + row, span, by_row[row]);
+            });
             Matrix sum{};
-            for (int64_t v = first; v < std::min(first + rows_per_sum, grad_layout.rows); ++v) {
-                const RowSum row = sum_of_row<bytes>(number, v);
+            for (int64_t row = 0; row < rows; ++row) {
                 for (int line = 0; line < 3; ++line) {
-                    sum[3 * line] += row.times_column[line];
-                    sum[3 * line + 1] += row.alone[line] * static_cast<double>(v);
-                    sum[3 * line + 2] += row.alone[line];
+                    sum[3 * line] += by_row[row].times_column[line];
+                    sum[3 * line + 1] += by_row[row].alone[line] * static_cast<double>(first + row);
+                    sum[3 * line + 2] += by_row[row].alone[line];
                 }
             }
             sums[i] = sum;
@@ -64,50 +72,49 @@ struct Slopes {
         }
     };
 
-    template <int bytes>
-    OPWRIGHT_INLINE RowSum sum_of_row(int64_t number, int64_t v) const {
+    // Adds the pixels of a row that vectors cannot, and returns where the others are.
+    [[gnu::noinline]] Span outside_by_pixel(int64_t number, int64_t v, RowSum& sum) const {
         const Row points(batch.homography(number), v);
-        const T* grad_row = grad + number * grad_layout.image_stride + v * grad_layout.row_stride;
         const RowSpans spans(points, grad_layout.columns);
         Span near{0, grad_layout.columns};
         if (batch.options.padding == Padding::constant) near = spans.around(some_tap_inside<taps>(batch.layout));
         Span inside = spans.inside(all_taps_inside<taps>(batch.layout));
         if (inside.begin >= inside.end) inside = {near.end, near.end};
-        RowSum sum;
-        by_pixel(number, points, grad_row, {near.begin, inside.begin}, sum);
-        for (int64_t first = inside.begin; first < inside.end; first += strip_length)
-            strip<bytes>(number, points, v, grad_row, {first, std::min(first + strip_length, inside.end)}, sum);
-        by_pixel(number, points, grad_row, {inside.end, near.end}, sum);
-        return sum;
+        by_pixel(number, v, {near.begin, inside.begin}, sum);
+        by_pixel(number, v, {inside.end, near.end}, sum);
+        return inside;
     }
 
-    [[gnu::noinline]] void by_pixel(int64_t number, const Row& points, const T* grad_row, const Span& span,
-                                    RowSum& sum) const {
+    const T* grad_row(int64_t number, int64_t v) const {
+        return grad + number * grad_layout.image_stride + v * grad_layout.row_stride;
+    }
+
+    [[gnu::noinline]] void by_pixel(int64_t number, int64_t v, const Span& span, RowSum& sum) const {
         const Source<T> of = batch.source(batch.image(number));
+        const Row points(batch.homography(number), v);
         for (int64_t column = span.begin; column < span.end; ++column) {
             const Point point = points.at(column);
             if (!point.is_near) continue;
             sum.add(static_cast<double>(column),
-                    slope_of_pixel<taps>(of, point, grad_row + column * grad_layout.column_stride,
+                    slope_of_pixel<taps>(of, point, grad_row(number, v) + column * grad_layout.column_stride,
                                          grad_layout.channel_stride),
                     point);
         }
     }
 
     template <int bytes>
-    OPWRIGHT_INLINE void strip(int64_t number, const Row& points, int64_t v, const T* grad_row, const Span& span,
-                               RowSum& sum) const {
+    OPWRIGHT_INLINE void strip(int64_t number, int64_t v, const Span& span, RowSum& sum) const {
         using Doubles = simd::Vector<double, bytes>;
         const Layout& layout = batch.layout;
+        const Row points(batch.homography(number), v);
         Strip<Number> strip;
-        if (layout.column_stride != 1 || !strip.covers(points, span, layout))
-            return by_pixel(number, points, grad_row, span, sum);
+        if (layout.column_stride != 1 || !strip.covers(points, span, layout)) return by_pixel(number, v, span, sum);
         strip.template find<taps, bytes>(points, Row(batch.homography(number), v + rows_ahead), layout);
         alignas(64) Number x_slopes[strip_length], y_slopes[strip_length];
         for (int64_t channel = 0; channel < layout.channels; ++channel)
             slopes_of_plane<bytes>(strip, batch.image(number) + channel * layout.channel_stride + strip.origin,
-                                   grad_row + channel * grad_layout.channel_stride + span.begin, channel == 0, x_slopes,
-                                   y_slopes);
+                                   grad_row(number, v) + channel * grad_layout.channel_stride + span.begin,
+                                   channel == 0, x_slopes, y_slopes);
         alignas(64) double wide_x[strip_length], wide_y[strip_length];
         const int64_t end = (strip.count + 15) / 16 * 16;
         for (int64_t i = 0; i < end; ++i) wide_x[i] = i < strip.count ? static_cast<double>(x_slopes[i]) : 0;

@@ -15,6 +15,7 @@
 #include "batch.h"
 #include "spans.h"
 #include "strip.h"
+#include "tiles.h"
 
 namespace geometry {
 
@@ -30,7 +31,7 @@ struct Spread {
     // Points that are reflected come from anywhere, so that bands would not save any work.
     int64_t bands() const {
         if (batch.options.padding == Padding::reflection) return 1;
-        return std::clamp<int64_t>(batch.layout.rows / 32, 1, 8);
+        return std::clamp<int64_t>(batch.layout.rows / 256, 1, 16);
     }
 
     // Bands of all images, counted through the batch.
@@ -48,20 +49,33 @@ struct Spread {
         Number* into = gradient + number * batch.layout.image_stride;
         clear(into, band);
         const Rectangle inside = inside_of(band), near = around(band);
-        for (int64_t v = 0; v < grad_layout.rows; ++v) {
-            const Row points(batch.homography(number), v), later(batch.homography(number), v + rows_ahead);
-            const T* grad_row = grad + number * grad_layout.image_stride + v * grad_layout.row_stride;
-            const RowSpans spans(points, grad_layout.columns);
-            const Span some = spans.around(near);
-            if (some.begin >= some.end) continue;
-            Span all = spans.inside(inside);
-            if (all.begin >= all.end) all = {some.end, some.end};
-            by_pixel(number, band, points, grad_row, {some.begin, all.begin}, into);
-            for (int64_t first = all.begin; first < all.end; first += strip_length)
-                strip<bytes>(number, band, points, later, grad_row, {first, std::min(first + strip_length, all.end)},
-                             into);
-            by_pixel(number, band, points, grad_row, {all.end, some.end}, into);
+        Span all[rows_per_block];
+        for (int64_t first = 0; first < grad_layout.rows; first += rows_per_block) {
+            const int64_t count = std::min(rows_per_block, grad_layout.rows - first);
+            for (int64_t i = 0; i < count; ++i) all[i] = partly_by_pixel(number, band, inside, near, first + i, into);
+            in_tiles(all, count, [&](int64_t i, const Span& span) OPWRIGHT_INLINE {
+                strip<bytes>(number, band, first + i, span, into);
+            });
         }
+    }
+
+    // Adds the pixels of a row that have only some of their taps in the band, and returns where those are that have
+    // all.
+    [[gnu::noinline]] Span partly_by_pixel(int64_t number, const Span& band, const Rectangle& inside,
+                                           const Rectangle& near, int64_t v, Number* into) const {
+        const Row points(batch.homography(number), v);
+        const RowSpans spans(points, grad_layout.columns);
+        const Span some = spans.around(near);
+        if (some.begin >= some.end) return {};
+        Span all = spans.inside(inside);
+        if (all.begin >= all.end) all = {some.end, some.end};
+        by_pixel(number, band, v, {some.begin, all.begin}, into);
+        by_pixel(number, band, v, {all.end, some.end}, into);
+        return all;
+    }
+
+    const T* grad_row(int64_t number, int64_t v) const {
+        return grad + number * grad_layout.image_stride + v * grad_layout.row_stride;
     }
 
     void clear(Number* into, const Span& band) const {
@@ -95,24 +109,24 @@ struct Spread {
                 is_last ? everywhere : rectangle.bottom};
     }
 
-    [[gnu::noinline]] void by_pixel(int64_t number, const Span& band, const Row& points, const T* grad_row,
-                                    const Span& span, Number* into) const {
+    [[gnu::noinline]] void by_pixel(int64_t number, const Span& band, int64_t v, const Span& span, Number* into) const {
         const Source<T> of = batch.source(batch.image(number));
+        const Row points(batch.homography(number), v);
         for (int64_t column = span.begin; column < span.end; ++column) {
             spread_pixel<taps>(of, band.begin, band.end, points.at(column),
-                               grad_row + column * grad_layout.column_stride, grad_layout.channel_stride,
-                               [&](int64_t place, Number number) { into[place] += number; });
+                               grad_row(number, v) + column * grad_layout.column_stride, grad_layout.channel_stride,
+                               [&](int64_t place, Number added) { into[place] += added; });
         }
     }
 
     template <int bytes>
-    OPWRIGHT_INLINE void strip(int64_t number, const Span& band, const Row& points, const Row& later, const T* grad_row,
-                               const Span& span, Number* into) const {
+    OPWRIGHT_INLINE void strip(int64_t number, const Span& band, int64_t v, const Span& span, Number* into) const {
         const Layout& layout = batch.layout;
+        const Row points(batch.homography(number), v), later(batch.homography(number), v + rows_ahead);
         Strip<Number> strip;
-        if (!strip.covers(points, span, layout)) return by_pixel(number, band, points, grad_row, span, into);
+        if (!strip.covers(points, span, layout)) return by_pixel(number, band, v, span, into);
         strip.template find<taps, bytes>(points, later, layout);
-        const T* from = grad_row + span.begin * grad_layout.column_stride;
+        const T* from = grad_row(number, v) + span.begin * grad_layout.column_stride;
         Number* first = into + strip.origin;
         if (layout.column_stride == 1) {
             for (int64_t channel = 0; channel < layout.channels; ++channel)

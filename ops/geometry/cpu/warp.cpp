@@ -35,6 +35,11 @@ std::vector<double> matrices_of(const Tensor& homography) {
     return matrices;
 }
 
+// How many pieces of work of so many elements are worth a thread.
+int64_t per_task(int64_t elements) {
+    return std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(1, elements));  // opwright: equivalent: only the speed
+}
+
 Tensor warp_perspective(const Tensor& image, const Tensor& homography, int64_t height, int64_t width,
                         std::string_view interpolation, std::string_view padding, double fill) {
     check_tensors(image, homography, DeviceType::CPU);
@@ -51,10 +56,7 @@ Tensor warp_perspective(const Tensor& image, const Tensor& homography, int64_t h
             const Forward<T, taps> forward{{static_cast<const T*>(from.const_data_ptr()), layout, matrices, options},
                                            static_cast<T*>(result.mutable_data_ptr()),
                                            result_layout};
-            // opwright: equivalent: only the speed depends on it
-            const int64_t rows_per_task =
-                std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(1, width * layout.channels));
-            torch::stable::parallel_for(0, layout.count * height, rows_per_task,
+            torch::stable::parallel_for(0, layout.count * height, per_task(width * layout.channels),
                                         [&](int64_t begin, int64_t end) { simd::run(forward, begin, end); });
         });
     });
@@ -97,7 +99,8 @@ Tensor homography_gradient(const Batch<T>& batch, const Tensor& homography, cons
     const bool is_zero = taps == 1 || grad_layout.channels == 0;
     std::vector<Matrix> sums(is_zero ? 0 : grad_layout.count * per_image);
     slopes.sums = sums.data();
-    torch::stable::parallel_for(0, static_cast<int64_t>(sums.size()), 1,
+    torch::stable::parallel_for(0, static_cast<int64_t>(sums.size()),
+                                per_task(slopes.rows_per_sum * grad_layout.columns * grad_layout.channels),
                                 [&](int64_t begin, int64_t end) { simd::run(slopes, begin, end); });
     std::vector<double> totals(batch.matrices.size());
     for (std::size_t i = 0; i < sums.size(); ++i) {

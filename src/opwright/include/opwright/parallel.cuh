@@ -6,7 +6,8 @@
 //
 // The formula is a class as in opwright/formula.h, called with one number of each tensor. float16 and bfloat16 are
 // computed in float. Everything else is as in opwright/parallel/elementwise.h: tensors of any strides, which broadcast;
-// new row-major results; one result, or a tuple of those that are wanted.
+// new row-major results; one result, or a tuple of those that are wanted. nvcc needs --expt-relaxed-constexpr for it,
+// which opwright passes.
 #pragma once
 
 #include <cuda_runtime.h>
