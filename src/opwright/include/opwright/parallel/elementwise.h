@@ -67,9 +67,12 @@ struct Elementwise {
             }
         }
         const std::int64_t result_at = row * rows.row_size + first;
-        for (std::int64_t i = 0; i < size; i += V::lanes) {
-            const std::int64_t left = std::min<std::int64_t>(V::lanes, size - i);
-            store<V>(formula(V::load(at[tensor] + (i & moves[tensor]), left)...), result_at + i, left);
+        std::int64_t i = 0;
+        for (; i + V::lanes <= size; i += V::lanes) {
+            store<V>(formula(V::load(at[tensor] + (i & moves[tensor]))...), result_at + i, V::lanes);
+        }
+        if (i < size) {
+            store<V>(formula(V::load(at[tensor] + (i & moves[tensor]), size - i)...), result_at + i, size - i);
         }
     }
 
