@@ -50,6 +50,8 @@ def test_the_first_bundle_of_the_page_on_shipping_is_shipped_as_it_says(tmp_path
 def test_every_link_of_the_documents_leads_somewhere() -> None:
     root = Path(__file__).parents[2]
     for page in (root / "README.md", root / "CONTRIBUTING.md", *root.glob("docs/*.md"), *root.glob("examples/*/*.md")):
-        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)  # a lambda is no link
+        text = re.sub(
+            r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL
+        )  # a C++ lambda looks like a link
         for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
             assert (page.parent / link).exists(), f"{page.name} links to {link}"

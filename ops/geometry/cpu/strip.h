@@ -65,7 +65,7 @@ struct Strip {
             (x - x_whole).store(wide_x + at);
             (y - y_whole).store(wide_y + at);
         }
-        // A whole vector is read where the strip ends: the first tap stands in for those that are missing.
+        // Loads read whole vectors past the end of the strip, so the missing taps repeat the first one.
         const int64_t end = (count + 15) / 16 * 16;
         for (int64_t i = count; i < end; ++i) wide_offsets[i] = 0;
         for (int64_t i = 0; i < end; ++i) offsets[i] = static_cast<std::int32_t>(wide_offsets[i]);

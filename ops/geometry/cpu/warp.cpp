@@ -35,7 +35,7 @@ std::vector<double> matrices_of(const Tensor& homography) {
     return matrices;
 }
 
-// How many pieces of work of so many elements are worth a thread.
+// The number of work items that justifies a thread, for items of this many elements.
 int64_t per_task(int64_t elements) {
     return std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(1, elements));  // opwright: equivalent: only the speed
 }

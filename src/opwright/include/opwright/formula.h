@@ -16,8 +16,8 @@
 #include <cmath>
 #include <type_traits>
 
-// For the functions and lambdas that loops call: before a function, and behind the parameters of a lambda. What is not
-// inlined into the loop is right, and slow: it is compiled without the instructions that the loop may use.
+// For the functions and lambdas that loops call: before a function, and behind the parameters of a lambda. Code that
+// is not inlined into the loop is correct but slow: it is compiled without the loop's instruction set.
 //
 //     template <class V>
 //     OPWRIGHT_INLINE inline V silu(const V& x) { return x * sigmoid(x); }
