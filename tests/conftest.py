@@ -50,6 +50,12 @@ def _nvcc() -> bool:
     )
 
 
+def clang() -> str | None:
+    """The path of clang++, whatever version its name has."""
+    names = ("clang++", *(f"clang++-{version}" for version in range(30, 13, -1)))
+    return next(filter(None, map(shutil.which, names)), None)
+
+
 def _opencv() -> bool:
     pkg_config = shutil.which("pkg-config")
     if pkg_config is None:
@@ -80,6 +86,13 @@ def _mount() -> bool:
         return mounted.returncode == 0 and subprocess.run(["umount", folder], check=False).returncode == 0
 
 
+def _sshfs() -> bool:
+    """Whether a folder of this machine can be mounted as one of another machine."""
+    if not (shutil.which("sshfs") and shutil.which("fusermount3") and os.access("/dev/fuse", os.W_OK)):
+        return False
+    return Path("/usr/lib/openssh/sftp-server").exists()
+
+
 def _arm() -> bool:
     return all(map(shutil.which, ("aarch64-linux-gnu-g++", "qemu-aarch64")))
 
@@ -105,10 +118,13 @@ REAL_THINGS: dict[str, tuple[str, Callable[[], bool]]] = {
     "opencv": ("opencv4 through pkg-config", _opencv),
     "shellcheck": ("shellcheck on PATH", lambda: bool(shutil.which("shellcheck"))),
     "torchvision": ("torchvision installed", lambda: importlib.util.find_spec("torchvision") is not None),
+    "any_clang": ("clang++, or clang++-14 or another version's, on PATH", lambda: bool(clang())),
     "another_user": ("setpriv, as root, or a user that is not root", _another_user),
     "ccache": ("ccache on PATH", lambda: bool(shutil.which("ccache"))),
+    "gdb": ("gdb on PATH", lambda: bool(shutil.which("gdb"))),
     "gold": ("the linker gold on PATH", lambda: bool(shutil.which("ld.gold"))),
     "mount": ("the right to mount a file system", _mount),
+    "sshfs": ("sshfs, sftp-server and the right to use /dev/fuse", _sshfs),
 }
 
 

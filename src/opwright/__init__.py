@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from opwright.loader.jit import load, load_inline
     from opwright.loader.open import Loaded, open
     from opwright.loader.record import record
+    from opwright.notebook import load_ipython_extension
     from opwright.spec.find import library_at
     from opwright.spec.library import Library
     from opwright.spec.op import Op
@@ -64,6 +65,7 @@ __all__ = [
     "library_at",
     "load",
     "load_inline",
+    "load_ipython_extension",
     "measure",
     "open",
     "record",
@@ -88,6 +90,7 @@ _HOMES = {
     "library_at": "opwright.spec.find",
     "load": "opwright.loader.jit",
     "load_inline": "opwright.loader.jit",
+    "load_ipython_extension": "opwright.notebook",
     "measure": "opwright.bencher.timer",
     "open": "opwright.loader.open",
     "record": "opwright.loader.record",

@@ -15,6 +15,7 @@ import pytest
 import opwright
 from opwright.builder.plan import plan_sources
 from opwright.builder.recipes import compose
+from opwright.builder.symbols import needs_python
 from tests.interpreter import python
 
 if TYPE_CHECKING:
@@ -33,6 +34,21 @@ FULL = """
 #include <torch/library.h>
 int64_t twice(int64_t x) { return 2 * x; }
 TORCH_LIBRARY(TORCH_EXTENSION_NAME, m) { m.def("twice", &twice); }
+"""
+# Binds a Python module beside its operators, as sources of packages do.
+BOTH = """
+#include <Python.h>
+#include <opwright/op.h>
+int64_t twice(int64_t x) { return 2 * x; }
+OPWRIGHT_LIBRARY(both, m) { m.def("twice", OPWRIGHT_FN(twice)); }
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "both", "", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+PyMODINIT_FUNC PyInit_both() { return PyModule_Create(&module); }
+"""
+CALLS_PYTHON = """
+#include <Python.h>
+#include <opwright/op.h>
+__attribute__((noinline)) int64_t length(int64_t x) { return x + PyList_Size(PyList_New(0)); }
+OPWRIGHT_LIBRARY(calls, m) { m.def("length(int x) -> int", OPWRIGHT_FN(length)); }
 """
 DESCRIBED = """
 import opwright
@@ -58,10 +74,11 @@ find_package(opwright 0.1 REQUIRED)
 opwright_add_library(alone SOURCES alone.cpp)
 opwright_add_library(whole SOURCES whole.cpp NAMESPACE named)
 opwright_add_library(folder described)
+opwright_add_library(both SOURCES both.cpp)
 install(TARGETS alone DESTINATION lib)
 
 add_executable(kept main.cpp)
-target_link_libraries(kept PRIVATE opwright::torch alone whole folder)
+target_link_libraries(kept PRIVATE opwright::torch alone whole folder both)
 add_executable(lost main.cpp)
 target_link_libraries(lost PRIVATE opwright::torch $<TARGET_FILE:alone>)
 add_dependencies(lost alone)
@@ -74,6 +91,7 @@ FILES = {
     "CMakeLists.txt": PROJECT,
     "alone.cpp": STABLE % "alone",
     "whole.cpp": FULL,
+    "both.cpp": BOTH,
     "described/op.py": DESCRIBED,
     "described/kernel.cpp": KERNEL,
     "main.cpp": "int main() {}",
@@ -106,7 +124,8 @@ def project(build_once: BuildOnce, cmake: Cmake) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("target", "call"), [("alone", "alone.twice"), ("whole", "named.twice"), ("folder", "described.twice")]
+    ("target", "call"),
+    [("alone", "alone.twice"), ("whole", "named.twice"), ("folder", "described.twice"), ("both", "both.twice")],
 )
 def test_each_form_of_library_registers_its_operators(project: Path, target: str, call: str) -> None:
     assert in_python(project / f"lib{target}.so", f"torch.ops.{call}(21)") == "42"
@@ -115,6 +134,20 @@ def test_each_form_of_library_registers_its_operators(project: Path, target: str
 def test_a_program_keeps_what_it_links_under_a_global_as_needed(project: Path, dynamic: Dynamic) -> None:
     assert {"libalone.so", "libwhole.so", "libfolder.so"} <= set(dynamic(project / "kept", "needed"))
     assert "libalone.so" in dynamic(project / "through", "needed")
+
+
+def test_a_library_for_programs_leaves_out_what_its_sources_bind_for_python(project: Path, dynamic: Dynamic) -> None:
+    assert not needs_python(project / "libboth.so")
+    assert "libtorch_python.so" not in dynamic(project / "libboth.so", "needed")
+
+
+def test_operators_that_call_python_are_explained_when_the_library_is_linked(tmp_path: Path, cmake: Cmake) -> None:
+    text = f"{HEAD}find_package(opwright REQUIRED)\nopwright_add_library(calls SOURCES calls.cpp)"
+    done = cmake(write(tmp_path, {"CMakeLists.txt": text, "calls.cpp": CALLS_PYTHON}), tmp_path / "build")
+    assert done.returncode != 0
+    assert "libcalls.so calls Python (PyList_New, PyList_Size), and a program without Python has neither" in done.stdout
+    assert "calls.cpp.o: length(long) calls PyList_New" in done.stdout
+    assert "Move what is bound for Python into a source of its own" in done.stdout
 
 
 def test_plain_linking_loses_the_library_that_the_target_keeps(project: Path, dynamic: Dynamic) -> None:
@@ -144,7 +177,7 @@ def test_cmake_compiles_with_the_flags_that_python_compiles_with(
 ) -> None:
     plan = plan_sources(target, [project.parent / source], product="operators")
     assert plan.abi == abi
-    (unit,) = compose(plan).units
+    (unit,) = compose(plan).units_of(plan)
     commands = json.loads((project / "compile_commands.json").read_text())
     (command,) = [shlex.split(entry["command"]) for entry in commands if entry["file"] == str(unit.source)]
     # In the same order, the standard apart: CMake writes it last.
@@ -231,14 +264,12 @@ def test_cuda_sources_are_compiled_by_nvcc_where_there_are_some(tmp_path: Path, 
         ("alone SOURCES nowhere.cpp", "nowhere.cpp does not exist"),
         ("alone SOURCES alone.cpp ABI newest", "abi='newest' is unknown: expected 'stable' or 'full'"),
         ("alone SOURCES alone.cpp PACKAGES no_such_thing", "the package 'no_such_thing' is not installed"),
-        ("module SOURCES module.cpp", "module binds a Python module, and opwright_add_library builds operators"),
         ("gpu SOURCES alone.cu", "$CUDA_HOME names /nowhere/bin/nvcc, which is not an executable program"),
     ],
 )
 def test_what_cannot_be_added_is_an_error_of_cmakes(tmp_path: Path, cmake: Cmake, call: str, message: str) -> None:
     text = f"{HEAD}find_package(opwright REQUIRED)\nopwright_add_library({call})"
-    module = "#include <torch/extension.h>\nPYBIND11_MODULE(module, m) {}"
-    write(tmp_path, {**FILES, "CMakeLists.txt": text, "alone.cu": "", "module.cpp": module})
+    write(tmp_path, {**FILES, "CMakeLists.txt": text, "alone.cu": ""})
     done = cmake(tmp_path, tmp_path / "build", only_configure=True, CUDA_HOME="/nowhere", CUDACXX="")
     assert done.returncode != 0
     assert "CMake Error" in done.stdout

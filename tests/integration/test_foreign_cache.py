@@ -31,7 +31,7 @@ _SOMEBODY = 65534
 # Root without its right to read and write everything.
 _AS_A_USER = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner,-chown"]
 _UNWRITABLE = (
-    "CacheError the cache at {}/3 cannot be written: Permission denied. Free some space, fix its permissions, or set "
+    "CacheError the cache at {}/4 cannot be written: Permission denied. Free some space, fix its permissions, or set "
     "OPWRIGHT_CACHE to a folder that can be written\n"
 )
 
@@ -81,7 +81,7 @@ def test_a_cache_that_may_not_even_be_read_is_the_same_error(folder: Path) -> No
 @pytest.mark.parametrize("lost", ["locks", "work"])
 def test_a_cache_of_which_a_part_is_missing_is_the_same_error(folder: Path, lost: str) -> None:
     (folder / "b.cpp").write_text("int b() { return 1; }\n")
-    (folder / "cache/3").chmod(0o755)
-    shutil.rmtree(folder / "cache/3" / lost)
-    (folder / "cache/3").chmod(0o555)
+    (folder / "cache/4").chmod(0o755)
+    shutil.rmtree(folder / "cache/4" / lost)
+    (folder / "cache/4").chmod(0o555)
     assert _build(folder, user=True, name="b.cpp") == _UNWRITABLE.format(folder / "cache")

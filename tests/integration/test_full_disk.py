@@ -6,12 +6,14 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
 import opwright
+from opwright.builder.bound import Bound
 from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan, copy_to
 from opwright.builder.plan import plan_sources
@@ -120,8 +122,8 @@ def test_a_build_keeps_nothing_that_is_not_whole(
     with pytest.raises(CacheError, match=rf"^the cache at {cache.root} cannot be written: {_FULL}.*$") as caught:
         build_plan(plan, cache=cache)
     assert "\n" not in str(caught.value)
-    kept = [path for path in cache.root.rglob("*") if path.is_file() and path.suffix != ".lock"]
-    assert all(path.suffix == ".o" or path.parent.name == "recipes" for path in kept)
+    kept = {path.parent.name for path in cache.root.rglob("*") if path.is_file()} - {cache.root.name}
+    assert kept <= {"objects", "recipes", "entries", "locks"}
     assert not list(cache.root.glob("work/*"))
     disk.leave(2_000_000)
     artefact = build_plan(plan, cache=cache)
@@ -129,9 +131,30 @@ def test_a_build_keeps_nothing_that_is_not_whole(
     assert build_plan(plan, cache=cache).path == artefact.path
 
 
+def test_a_cache_on_a_disk_that_is_mounted_read_only_gives_what_it_has(disk: Disk, tmp_path: Path) -> None:
+    cache = Cache(disk.path / "cache")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.cpp").write_text(f"int {name}() {{ return 1; }}\n")
+    plans = [plan_sources("mine", [tmp_path / f"{name}.cpp"], cflags=["-O0"]) for name in ("a", "b")]
+    made = build_plan(plans[0], cache=cache)
+    then = time.time() - 10 * 86_400
+    for entry in (cache.root / "entries").iterdir():
+        os.utime(entry, (then, then))
+    subprocess.run(["mount", "-o", "remount,ro", disk.path], check=True)
+    found = build_plan(plans[0], cache=cache)
+    assert (found.path, found.compiled) == (made.path, ())
+    with pytest.raises(
+        CacheError, match=rf"^the cache at {cache.root} cannot be written: Read-only file system\. Free some"
+    ):
+        build_plan(plans[1], cache=cache)
+    with pytest.raises(CacheError, match="cannot be written: Read-only file system"):
+        cache.prune(Bound())
+
+
 @pytest.mark.parametrize("was_there", [False, True])
 def test_a_copy_of_a_build_is_whole_or_what_it_was(disk: Disk, tmp_path: Path, was_there: bool) -> None:
-    (tmp_path / "a.cpp").write_text("int a() { return 1; }\n")
+    # Larger than what is left below, whatever linker makes it.
+    (tmp_path / "a.cpp").write_text(f"int a[] = {{{','.join(map(str, range(9000)))}}};\n")
     artefact = build_plan(plan_sources("mine", [tmp_path / "a.cpp"]), cache=Cache(tmp_path / "cache"))
     target = disk.path / "libmine.so"
     if was_there:

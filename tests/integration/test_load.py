@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
 
 import opwright
-from opwright.builder.symbols import defined_namespaces
+from opwright.builder.symbols import defined_namespaces, module_names, needs_python
 from opwright.errors import LoadError, ToolchainError
 
 OPERATOR = """
@@ -24,6 +25,13 @@ TUTORIAL = """
 #include <ATen/core/Tensor.h>
 at::Tensor same(at::Tensor x) { return x; }
 TORCH_LIBRARY(%s, m) { m.def("same", &same); }
+"""
+
+
+BOUND = """
+#include <Python.h>
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "bound", "", -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+PyMODINIT_FUNC PyInit_%s() { return PyModule_Create(&module); }
 """
 
 
@@ -42,16 +50,6 @@ def test_strings_become_operators_and_the_same_string_is_loaded_once() -> None:
     assert opwright.load_inline("from_strings", OPERATOR % (2, "from_strings")) == first
 
 
-def test_a_changed_build_of_a_loaded_library_is_refused_and_the_first_goes_on() -> None:
-    first = opwright.load_inline("changed", OPERATOR % (1, "changed"))
-    with pytest.raises(
-        LoadError, match=r"namespace 'changed' .* is already taken in this process, by .*start a new process"
-    ) as caught:
-        opwright.load_inline("changed", OPERATOR % (2, "changed"))
-    assert str(first) in str(caught.value)
-    assert torch.ops.changed.answer(0) == 1
-
-
 def test_a_namespace_that_python_defined_is_taken_too() -> None:
     library = torch.library.Library("taken_by_python", "DEF")
     with pytest.raises(LoadError, match=r"'taken_by_python' .* already taken in this process, at .*test_load\.py:\d+"):
@@ -60,7 +58,7 @@ def test_a_namespace_that_python_defined_is_taken_too() -> None:
 
 
 def test_a_tutorials_source_loads_unchanged_and_a_second_definition_is_refused() -> None:
-    opwright.load_inline("tutorial", TUTORIAL % "tutorial_ops")
+    opwright.load_inline("tutorial", TUTORIAL % "tutorial_ops", no_implicit_headers=True)
     x = torch.ones(2)
     assert torch.equal(torch.ops.tutorial_ops.same(x), x)
     with pytest.raises(LoadError, match="the namespace 'tutorial_ops'"):
@@ -73,6 +71,40 @@ def test_functions_are_bound_into_a_module_as_torchs_own_load_inline_does() -> N
     module = opwright.load_inline("bound", source, functions={"twice": "Twice x."}, extra_cflags=["-O0"])
     assert torch.equal(module.twice(torch.ones(2)), torch.full((2,), 2.0))  # type: ignore[union-attr]
     assert "Twice x." in module.twice.__doc__  # type: ignore[union-attr]
+
+
+def test_what_the_object_exports_says_whether_it_is_a_module(tmp_path: Path) -> None:
+    assert isinstance(opwright.load_inline("exported", BOUND % "exported", no_implicit_headers=True), ModuleType)
+    # A binding for the linker of Windows alone, as many projects have it beside their operators.
+    elsewhere = f"#ifdef _WIN32\n{BOUND % 'elsewhere'}#endif\n" + OPERATOR % (3, "elsewhere")
+    path = opwright.load_inline("elsewhere", elsewhere)
+    assert str(path).endswith("elsewhere.so")
+    assert torch.ops.elsewhere.answer(1) == 4
+
+
+def test_operators_are_registered_from_a_module_that_is_not_imported() -> None:
+    # What is bound for Python is left out: the object is the one that a process without Python could open.
+    both = BOUND % "both_kinds" + OPERATOR % (4, "both_kinds")
+    path = Path(str(opwright.load_inline("both_kinds", both, is_python_module=False)))
+    assert torch.ops.both_kinds.answer(1) == 5
+    assert not needs_python(path)
+    assert module_names(path) == []
+
+
+def test_flags_are_split_into_words_as_a_shell_would(tmp_path: Path) -> None:
+    (tmp_path / "the folder").mkdir()
+    (tmp_path / "the folder" / "plus.h").write_text("#define PLUS 2\n")
+    source = f"#include <plus.h>\nstatic_assert(sizeof(TEXT) == 4 && PLUS == ONE + 1);\n{OPERATOR % (5, 'split_flags')}"
+    flags = ["-DONE=1 -O0", r"-DTEXT=\"abc\"", f"-I{tmp_path / 'the folder'}"]
+    opwright.load_inline("split_flags", source, extra_cflags=flags)
+    assert torch.ops.split_flags.answer(1) == 6
+
+
+def test_a_c_source_is_compiled_as_pytorchs_builder_does(tmp_path: Path) -> None:
+    source = tmp_path / "op.c"
+    source.write_text(OPERATOR % (6, "from_c"))
+    opwright.load("from_c", [source])
+    assert torch.ops.from_c.answer(1) == 7
 
 
 def test_a_program_is_built_and_runs() -> None:
@@ -97,8 +129,10 @@ def test_what_a_loader_says_is_explained(tmp_path: Path) -> None:
             is_python_module=False,
             extra_ldflags=["-Wl,--unresolved-symbols=ignore-all"],
         )
-    with pytest.raises(LoadError, match=r"Likely causes:\n  1\. it is not a Python module of that name"):
-        opwright.load_inline("no_module", "int f() { return 1; }\n", no_implicit_headers=True, is_python_module=True)
+    with pytest.raises(LoadError, match=r"is not a Python module named no_module, and registers no operators: bind"):
+        opwright.load_inline("no_module", "int f() { return 1; }\n", no_implicit_headers=True)
+    with pytest.raises(LoadError, match=r"Likely causes:\n  1\. it is a Python module of another name \(other\): bind"):
+        opwright.load_inline("this_name", BOUND % "other", no_implicit_headers=True)
     text = tmp_path / "text.so"
     text.write_text("not a library")
     with pytest.raises(LoadError, match=r"text\.so is not a shared object: expected an ELF file"):

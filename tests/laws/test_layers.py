@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "loader": _TO_LOADER,
     "probe": _TO_PROGRAMS,
     "host": _TO_PROGRAMS,
+    "notebook": _TO_PROGRAMS,
     "report": {"errors"},
     "checker": _TO_JUDGES,
     "bencher": _TO_JUDGES,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 OPWRIGHT = Path(sys.executable).with_name("opwright")
-VERBS = ("new", "build", "check", "bench", "ship", "migrate", "verify", "run", "doctor")
+VERBS = ("new", "build", "check", "bench", "ship", "migrate", "verify", "run", "cache", "doctor")
 HEAVY = {"torch", "numpy", "matplotlib", "jinja2", "rich", "elftools", "filelock", "ninja", "platformdirs", "pydantic"}
 # The templates of a new library need it.
 OF_NEW = {"jinja2"}

@@ -79,15 +79,18 @@ def use(folder: str) -> None:
     print(timings["eager"].median)
 """
 SETUP = """
-from opwright.cpp_extension import BuildExtension, OpExtension, load
+from opwright.cpp_extension import BuildExtension, CppExtension, OpExtension, load
 from setuptools import setup
 
-setup(ext_modules=[OpExtension("mine.ops", library="ops")], cmdclass={"build_ext": BuildExtension})
+setup(
+    ext_modules=[OpExtension("mine.ops", library="ops"), CppExtension("mine._C", ["c.cpp"], libraries=["z"])],
+    cmdclass={"build_ext": BuildExtension.with_options(no_python_abi_suffix=True)},
+)
 load("name", ["a.cpp"], extra_cflags=["-O2"])
 """
 WRONG = """
 import opwright
-from opwright.cpp_extension import CppExtension
+from opwright.cpp_extension import CppExtenson
 from torch import Tensor
 
 library = opwright.Libary("mine")
@@ -124,7 +127,7 @@ def test_mypy_in_strict_mode_passes_what_is_right_and_finds_what_is_wrong(tmp_pa
     assert (ended.returncode, ended.stderr) == (1, "")
     assert [line for line in ended.stdout.splitlines() if not line.startswith("wrong/op.py:")] == []
     for fault in (
-        'Module "opwright.cpp_extension" has no attribute "CppExtension"',
+        'Module "opwright.cpp_extension" has no attribute "CppExtenson"',
         'Module has no attribute "Libary"',
         'Argument "sources" to "Library" has incompatible type "int"',
         'No overload variant of "op" of "Library"',

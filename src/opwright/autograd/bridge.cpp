@@ -104,9 +104,29 @@ std::map<std::string, std::unique_ptr<torch::Library>>& attached() {
     return *all;
 }
 
+// Every gradient that graphs may refer to. They do as long as the process lives, so that none is ever destroyed.
+std::vector<Gradient*>& gradients() {
+    static auto* const all = new std::vector<Gradient*>();
+    return *all;
+}
+
+// Whether `name`, an operator, or a line or text that begins with one, is in the namespace.
+bool is_in(const std::string& name, const std::string& space) {
+    return name.starts_with(space + "::");
+}
+
+void detach(const std::string& space) {
+    std::erase_if(attached(), [&](const auto& entry) { return is_in(entry.first, space); });
+    for (Gradient* gradient : gradients())
+        if (is_in(gradient->op, space)) gradient->is_replaced = true;
+}
+
 void attach(const std::string& line) {
     std::unique_ptr<Gradient> gradient = parse_gradient(line);
     const std::string op_name = gradient->op;
+    gradient->fits = what_fits(line, *gradient);
+    for (Gradient* earlier : gradients())
+        if (!earlier->fits.empty() && earlier->fits == gradient->fits) earlier->is_replaced = false;
     // A new build of a library may describe the same operator differently.
     std::erase_if(attached(), [&](const auto& entry) { return entry.first.starts_with(op_name + ' '); });
     std::unique_ptr<torch::Library>& kept = attached()[line];
@@ -116,7 +136,7 @@ void attach(const std::string& line) {
     const std::size_t colons = op_name.find("::");
     kept = std::make_unique<torch::Library>(torch::Library::IMPL, op_name.substr(0, colons), c10::DispatchKey::Autograd,
                                             __FILE__, __LINE__);
-    // Graphs refer to the gradient as long as the process lives.
+    gradients().push_back(gradient.get());
     kept->impl(op_name.substr(colons + 2).c_str(),
                torch::CppFunction::makeFromBoxedFunctor(std::make_unique<AutogradKernel>(*gradient.release())));
 }
@@ -168,6 +188,14 @@ extern "C" __attribute__((visibility("default"))) const char* opwright_attach_gr
         }
     }
     return error->empty() ? nullptr : error->c_str();
+}
+
+// Unregisters the gradients of the operators of a namespace, whose library is about to be replaced by a new build.
+// Graphs that were recorded until then can run their backward if the new build's gradient fits.
+extern "C" __attribute__((visibility("default"))) void opwright_detach(const char* space) {
+    using namespace opwright::autograd;
+    const std::lock_guard lock(mutex());
+    detach(space);
 }
 
 // Has an operator call its kernel in Python for autograd only where there is something to record or to refuse. Returns

@@ -79,6 +79,9 @@ struct Bridge : ::torch::autograd::Function<Bridge> {
     static variable_list backward(AutogradContext* context, const variable_list& incoming) {
         auto& gradient =
             *reinterpret_cast<Gradient*>(static_cast<std::intptr_t>(context->saved_data.at(gradient_key).toInt()));
+        TORCH_CHECK(!gradient.is_replaced, gradient.op,
+                    " was reloaded with another schema or gradient after this graph was recorded, which cannot call "
+                    "the new backward: run the forward again");
         const c10::IValue* kept = find(*context, layouts_key);
         const std::vector<ArgumentLayout> kept_layouts =
             kept ? unpack(kept->toIntVector()) : std::vector<ArgumentLayout>();

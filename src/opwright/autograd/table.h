@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,8 @@ struct Gradient {
     std::vector<Saved> saves;
     bool takes_needs_grad = false;
     std::vector<ArgumentLayout> simple_layouts;  // if each differentiable argument is one defined tensor
+    std::string fits;                            // the line and the schemas: equal for a new build that fits old graphs
+    std::atomic<bool> is_replaced = false;       // by a new build of the library that does not fit
 };
 
 inline std::vector<std::string> split(const std::string& text, char by) {
@@ -83,9 +86,22 @@ inline std::unique_ptr<Gradient> parse_gradient(const std::string& line) {
     return gradient;
 }
 
-using GradientsText = const char*();
+// What graphs that were recorded with `gradient` depend on; empty if its operators are not defined.
+inline std::string what_fits(const std::string& line, const Gradient& gradient) {
+    std::ostringstream text;
+    text << line;
+    for (const std::string& name : {gradient.forward.name, gradient.backward.name}) {
+        const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
+        if (!op.has_value()) return "";
+        text << ' ' << op->schema();
+    }
+    return text.str();
+}
 
-// The lines of `opwright_gradients()` of every shared object in this process.
+using GradientsText = const char*();
+using IsRegistered = bool();
+
+// The lines of `opwright_gradients()` of every shared object in this process that is registered.
 inline std::set<std::string> gradient_lines_in_process() {
     std::vector<std::string> names;
     dl_iterate_phdr(
@@ -98,7 +114,9 @@ inline std::set<std::string> gradient_lines_in_process() {
     for (const std::string& name : names) {
         void* object = dlopen(name.empty() ? nullptr : name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
         if (object == nullptr) continue;
-        if (auto* text = reinterpret_cast<GradientsText*>(dlsym(object, "opwright_gradients")))
+        auto* is_registered = reinterpret_cast<IsRegistered*>(dlsym(object, "opwright_is_registered"));
+        auto* text = reinterpret_cast<GradientsText*>(dlsym(object, "opwright_gradients"));
+        if (text != nullptr && (is_registered == nullptr || is_registered()))
             for (std::string& line : split(text(), '\n')) lines.insert(std::move(line));
         dlclose(object);
     }

@@ -5,6 +5,9 @@
     python -m opwright.builder.cmake where
     python -m opwright.builder.cmake folder  OUTPUT --name TARGET ops/my_ops
     python -m opwright.builder.cmake sources OUTPUT --name TARGET --package opencv4 a.cpp b.cu
+
+and this when CMake has linked a library whose sources include Python's headers:
+    python -m opwright.builder.cmake inspect LIBRARY OBJECT...
 """
 
 from __future__ import annotations
@@ -16,10 +19,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opwright.builder import ninja
 from opwright.builder.cache import Cache
+from opwright.builder.files_read import python_files
 from opwright.builder.plan import Plan, plan_library, plan_sources
+from opwright.builder.python_use import check_without_python
 from opwright.builder.recipes import compose
-from opwright.errors import BuildError, OpwrightError
+from opwright.errors import OpwrightError
 from opwright.spec import library_at
 from opwright.toolchain import flags
 from opwright.toolchain.compiler import find_cxx, find_nvcc
@@ -44,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # PyTorch's folder is also the prefix in which CMake finds its package.
             found = [cmake_prefix_path(), str(find_pytorch().root), sys.executable]
             sys.stdout.write(f"{_listed(found)}\n")
+        elif asked.question == "inspect":
+            check_without_python(asked.library, asked.objects)
         else:
             _write(asked.output / FILE_NAME, variables(*_plan(asked)))
     except OpwrightError as error:
@@ -61,21 +69,17 @@ def variables(plan: Plan, depends: Iterable[Path] = ()) -> dict[str, list[str]]:
 
     Raises:
         ToolchainError: a compiler, PyTorch or a package is missing.
-        BuildError: the sources bind a Python module.
     """
-    if plan.product == "python_module":
-        msg = (
-            f"{plan.name} binds a Python module, and opwright_add_library builds operators for programs without "
-            "Python: move the binding into a separate source, or build it with opwright.load or setuptools"
-        )
-        raise BuildError(msg)
     recipes = compose(plan)
     nvcc = find_nvcc() if plan.cuda else None
     # CMake chooses the compilers; the flags are ours.
     before_cxx_flags = len(find_cxx().command)
     before_cuda_flags = len([*nvcc.command, "-ccbin"]) if nvcc else 0
-    cxx = [unit.command[before_cxx_flags:] for unit in recipes.units if unit.source.suffix != ".cu"]
-    cuda = [unit.command[before_cuda_flags:] for unit in recipes.units if unit.source.suffix == ".cu"]
+    # The author's first: opwright's own sources compile with the same flags, and alone where all others are CUDA.
+    own = recipes.units_of(plan)
+    units = ninja.accepted([*own, *(unit for unit in recipes.units if unit not in own)])
+    cxx = [unit.command[before_cxx_flags:] for unit in units if unit.source.suffix != ".cu"]
+    cuda = [unit.command[before_cuda_flags:] for unit in units if unit.source.suffix == ".cu"]
     link = recipes.link_flags
     return {
         "opwright_abi": [plan.abi],
@@ -86,6 +90,7 @@ def variables(plan: Plan, depends: Iterable[Path] = ()) -> dict[str, list[str]]:
         "opwright_cuda_options": [_options(words) for words in cuda[:1]],
         "opwright_link_item": [shlex.join(link)],
         "opwright_library_dirs": [flag.removeprefix("-L") for flag in link if flag.startswith("-L")],
+        "opwright_uses_python": ["ON"] if plan.uses_python else [],
         "opwright_cuda_compiler": [str(nvcc.path)] if nvcc else [],
     }
 
@@ -102,6 +107,9 @@ def _parser() -> argparse.ArgumentParser:
     questions.add_parser("where")
     folder = questions.add_parser("folder")
     sources = questions.add_parser("sources")
+    inspect = questions.add_parser("inspect")
+    inspect.add_argument("library", type=Path)
+    inspect.add_argument("objects", nargs="*", type=Path)
     for question in (folder, sources):
         question.add_argument("output", type=Path)
         question.add_argument("--name", required=True)
@@ -118,16 +126,12 @@ def _plan(asked: argparse.Namespace) -> tuple[Plan, list[Path]]:
     cuda = None if asked.cuda is None else asked.cuda == "on"
     if asked.question == "folder":
         library = library_at(asked.folder)
-        # op.py, and the modules that it imports from its folder.
-        files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-        inside = {Path(file) for file in files if file and library.root in Path(file).parents}
-        return plan_library(library, Cache(asked.output), cuda=cuda), sorted(inside)
+        return plan_library(library, Cache(asked.output), cuda=cuda), python_files(library)
     plan = plan_sources(
         asked.namespace or asked.name,
         asked.sources,
         abi=asked.abi,
-        # With a namespace, TORCH_EXTENSION_NAME in the sources is the namespace of operators, not the name of a module.
-        product="operators" if asked.namespace else None,
+        product="operators",
         cuda=cuda,
         packages=asked.package,
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,13 @@ from opwright.builder import ninja
 from opwright.builder.cache import Cache, cannot_write, digest
 from opwright.builder.depfile import read_depfile
 from opwright.builder.file_state import FileState, state_of
+from opwright.builder.frontend import may_need_frontend, without_frontend
 from opwright.builder.link import link
-from opwright.builder.own_definitions import defines_operators
+from opwright.builder.precompiled import Precompiled, is_unusable, precompiled_for
+from opwright.builder.provenance import provenance
 from opwright.builder.reads import Watch
 from opwright.builder.recipes import Recipes, compose
-from opwright.builder.shadows import header_shadows, library_shadows
+from opwright.builder.shadows import are_shadowed, header_lookups, library_shadows
 from opwright.errors import BuildError
 from opwright.report.progress import Progress
 from opwright.storage.draft import drafting, put
@@ -101,6 +104,8 @@ class _Build:
         self._recipes = recipes
         # What is known of files before a compiler reads them.
         self._states: dict[str, FileState] = {}
+        # What the precompiled headers of a source were made from.
+        self._read_before: dict[Path, dict[str, FileState]] = {}
         self._changed = ""
         self.compiled: dict[Path, None] = {}
         self.log = ""
@@ -153,7 +158,7 @@ class _Build:
         missing = [unit for unit, key in zip(self._recipes.units, keys, strict=True) if self._cache.find(key) is None]
         try:
             watch = Watch(work, self._states)
-            self.log = ninja.compile_units(missing, work, shown) or self.log
+            self.log = self._compile(missing, work, shown) or self.log
             self.compiled.update((unit.source, None) for unit in missing)
             objects = [
                 self._keep_object(key, unit, work, watch) if unit in missing else self._find(key, unit)
@@ -167,7 +172,40 @@ class _Build:
         except BuildError as error:
             if (why := full_disk(error, [work])) is not None:
                 raise cannot_write(self._cache.root, why) from error
+            if not work.is_dir():
+                raise cannot_write(self._cache.root, "it was removed during the build") from error
             raise
+
+    def _compile(self, units: list[ninja.Unit], work: Path, shown: Progress) -> str:
+        """Compile `units`, the quick way where there is one and it works."""
+        watch = Watch(work, {})
+        quick, beside = self._quickened(units, work)
+        try:
+            log = ninja.compile_units(quick, work, shown, beside.beside(work) if beside else None)
+        except BuildError as error:
+            left = [unit for unit in quick if not (work / unit.object_name).is_file()]
+            if not any(_may_be_due_to_the_quick_way(unit, error.output) for unit in left):
+                raise
+            log = ninja.compile_units([replace(unit, quick=None) for unit in left], work, shown)
+        if beside is not None:
+            beside.keep(work, self._cache, watch)
+        return log
+
+    def _quickened(self, units: list[ninja.Unit], work: Path) -> tuple[list[ninja.Unit], Precompiled | None]:
+        """The units with the quick way to compile them, and what can be precompiled beside them for the next build."""
+        beside = None
+        quick = []
+        for unit in units:
+            own = precompiled_for(unit, self._recipes, self._plan.include_dirs)
+            found = self._cache.find_with_read(own.key) if own else None
+            if own and found and not are_shadowed(found[1], unit, self._plan.include_dirs, work):
+                self._read_before[unit.source] = found[1]
+                quick.append(own.used_by(unit, found[0]))
+                continue
+            if own and len(units) < len(os.sched_getaffinity(0)):
+                beside = own
+            quick.append(replace(unit, quick=without_frontend(unit, self._plan.include_dirs)))
+        return quick, beside
 
     def _find(self, key: str, unit: ninja.Unit) -> Path | None:
         found = self._cache.find(key)
@@ -178,17 +216,26 @@ class _Build:
     def _keep_object(self, key: str, unit: ninja.Unit, work: Path, watch: Watch) -> Path | None:
         product = work / unit.object_name
         listed = [path for path in read_depfile(product.with_suffix(".d"), work) if not self._is_ours(path)]
+        before = self._read_before.get(unit.source, {})
+        lookups = header_lookups(unit, [*map(Path, before), *listed], work)
         try:
-            read = {str(path): state_of(path) for path in listed}
+            read = {**before, **{str(path): state_of(path) for path in (*listed, *lookups.further)}}
         except OSError as error:
             self._changed = str(error.filename)
             return None
         if self._has_changed(read, watch):
             return None
+        if (appeared := watch.appeared(lookups.unread)) is not None:
+            self._changed = appeared
+            return None
         read.pop(str(unit.source), None)  # it is in the key
-        return self._cache.keep_object(key, product, read, header_shadows(unit.command, unit.source, read))
+        about = provenance(unit.source.name, unit.source)
+        return self._cache.keep_object(key, product, read if lookups.is_complete else None, lookups.absent, about)
 
     def _link(self, objects: list[Path], work: Path) -> Path | None:
+        # Imported where something is linked: it reads ELF files with a library that takes its time.
+        from opwright.builder.own_definitions import defines_operators
+
         output = work / self._plan.name
         authors = self._without_definitions(objects)
 
@@ -207,7 +254,8 @@ class _Build:
             output,
             self._plan.name,
             read,
-            library_shadows(self._recipes.link_flags, read or ()),
+            library_shadows(self._recipes.linker, self._recipes.link_flags, read or ()),
+            provenance(self._plan.name, self._plan.sources[-1].parent),
         )
 
     def _has_changed(self, read: dict[str, FileState], watch: Watch) -> bool:
@@ -220,13 +268,21 @@ class _Build:
 
     def _is_ours(self, path: Path) -> bool:
         # Its name is the hash of its content.
-        return self._cache.root in path.parents
+        return self._cache.holds(path)
 
     def _library_key(self, objects: list[Path]) -> str:
         # The linker runs where the user is, and relative names in flags belong there.
-        return self._recipes.library_key(objects, Path.cwd() if self._plan.ldflags else Path("/"))
+        has_flags = self._plan.ldflags or self._plan.commands
+        return self._recipes.library_key(objects, Path.cwd() if has_flags else Path("/"))
 
     def _without_definitions(self, objects: list[Path]) -> list[Path]:
         """The author's own `objects`."""
         source = self._plan.definitions.source if self._plan.definitions else None
         return [path for unit, path in zip(self._recipes.units, objects, strict=True) if unit.source != source]
+
+
+def _may_be_due_to_the_quick_way(unit: ninja.Unit, output: str) -> bool:
+    """Whether `unit` may compile where nothing is left out and nothing is precompiled, by what the compiler printed."""
+    if unit.quick is None:
+        return False
+    return is_unusable(output) if "-include" in unit.quick[:2] else may_need_frontend(output, unit.command)

@@ -36,12 +36,12 @@ def source_text(library: Library) -> str:
     Raises:
         SpecError: a reference's annotations do not make a schema.
     """
-    defs = "\n".join(f"    m.def({json.dumps(schema)});" for schema in library.schemas())
-    return f"""{_head(library)}#include <opwright/op.h>
+    schemas = ",\n    ".join(json.dumps(schema) for schema in library.schemas())
+    return f"""{_head(library)}#include <opwright/block.h>
 
-OPWRIGHT_LIBRARY({library.namespace}, m) {{
-{defs}
-}}
+OPWRIGHT_DEFINE(
+    {library.namespace},
+    {schemas})
 {_gradients(library)}"""
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
-from pathlib import Path
-from typing import Any, NamedTuple
+import stat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Beyond it, a file that was touched counts as changed: PyTorch's libraries take a second to hash.
 _LARGEST_HASHED = 2**24
@@ -20,7 +24,7 @@ class FileState(NamedTuple):
         size: its size in bytes.
         mtime_ns: when it was last written, which any program can set.
         ctime_ns: when it was last changed in any way, renamed included, which no program can set.
-        content: the SHA-256 of its bytes; None for a large file.
+        content: the SHA-256 of its bytes; None for a large file, and for what is no file, such as /dev/null.
     """
 
     inode: int
@@ -36,10 +40,24 @@ def state_of(path: str | Path, *, hash_all: bool = False) -> FileState:
     Raises:
         OSError: it cannot be read.
     """
-    with Path(path).open("rb") as file:
+    # A pipe would block for as long as nobody writes to it.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
-        content = _digest(file) if hash_all or status.st_size <= _LARGEST_HASHED else None
+        if stat.S_ISFIFO(status.st_mode):
+            raise OSError(errno.EINVAL, "it is a pipe, not a file", str(path))
+        is_hashed = stat.S_ISREG(status.st_mode) and (hash_all or status.st_size <= _LARGEST_HASHED)
+        content = _digest(file) if is_hashed else None
     return FileState(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, content)
+
+
+def state_as(path: Path, made: FileState) -> FileState:
+    """The state of the file at `path`, which has the content of `made`.
+
+    Raises:
+        OSError: it is missing.
+    """
+    status = path.stat()
+    return FileState(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, made.content)
 
 
 def has_state(path: str | Path, state: Any) -> bool:
@@ -54,6 +72,17 @@ def has_state(path: str | Path, state: Any) -> bool:
         # A touched file with the same bytes is unchanged: a fresh checkout touches every file.
         return known.content is not None and state_of(path, hash_all=True).content == known.content
     except (OSError, ValueError, TypeError):
+        return False
+
+
+def holds_content(path: Path, size: int, content: str) -> bool:
+    """Whether `path` is a file, and not a link to one, of `size` bytes whose SHA-256 is `content`."""
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size != size:
+            return False
+        return state_of(path, hash_all=True).content == content
+    except OSError:
         return False
 
 

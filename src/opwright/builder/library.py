@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
 
 from opwright.builder.cache import Cache
 from opwright.builder.compile import Artefact, build_plan
-from opwright.builder.plan import plan_library
+from opwright.builder.files_read import python_files
+from opwright.builder.plan import Plan, plan_library
 from opwright.report.progress import Progress
 from opwright.spec import Library, library_at
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from opwright.spec.stand_in import describe_without_pytorch
 
 
-def build(path: str | Path, *, verbose: bool = False, cuda: bool | None = None) -> Path:
+def build(path: str | Path, *, verbose: bool = False, cuda: bool | None = None, debug: bool = False) -> Path:
     """Build the library that the op.py at `path` describes, unless the cache has it.
 
     Args:
         path: the folder of an op.py, or the file itself.
         verbose: print each step.
         cuda: build the CUDA sources; by default if this PyTorch is a CUDA build.
+        debug: build for a debugger: not optimized, and with the lines, variables and macros of the sources.
 
     Returns:
         The path of the shared object, for `torch.ops.load_library`.
@@ -28,14 +29,53 @@ def build(path: str | Path, *, verbose: bool = False, cuda: bool | None = None) 
     Raises:
         OpwrightError: the description, the toolchain or a source is wrong; the class says which.
     """
-    return build_library(library_at(path), verbose=verbose, cuda=cuda).path
+    return build_described(path, verbose=verbose, cuda=cuda, debug=debug)[1].path
 
 
-def build_library(library: Library, *, verbose: bool = False, cuda: bool | None = None) -> Artefact:
+def build_described(
+    path: str | Path, *, verbose: bool = False, cuda: bool | None = None, debug: bool = False
+) -> tuple[Library, Artefact]:
+    """Build the library that the op.py at `path` describes, and return both; arguments and errors as for `build`."""
+    cache = Cache()
+    described = describe(path, cache, cuda=cuda, debug=debug)
+    library = described.library
+    return library, build_plan(described.plan, cache=cache, progress=Progress(library.namespace, verbose=verbose))
+
+
+@dataclass(frozen=True)
+class Described:
+    """A library, and how it is built.
+
+    Attributes:
+        library: what its op.py describes. It may be of no use beyond names and schemas: PyTorch is only imported
+            if op.py uses it.
+        plan: the build.
+        python_files: the op.py, and the modules that it imported from its folder.
+    """
+
+    library: Library
+    plan: Plan
+    python_files: tuple[Path, ...]
+
+
+def describe(path: str | Path, cache: Cache, *, cuda: bool | None = None, debug: bool = False) -> Described:
+    """Run the op.py at `path`, and plan the build of its library; arguments and errors as for `build`."""
+
+    def run() -> Described:
+        library = library_at(path)
+        return Described(library, plan_library(library, cache, cuda=cuda, debug=debug), tuple(python_files(library)))
+
+    given = Path(path)
+    return describe_without_pytorch(given if given.is_dir() else given.parent, run)
+
+
+def build_library(
+    library: Library, *, verbose: bool = False, cuda: bool | None = None, debug: bool = False
+) -> Artefact:
     """Build `library`, unless the cache has it; arguments and errors as for `build`."""
     cache = Cache()
     return build_plan(
-        plan_library(library, cache, cuda=cuda),
+        plan_library(library, cache, cuda=cuda, debug=debug),
         cache=cache,
         progress=Progress(library.namespace, verbose=verbose),
     )

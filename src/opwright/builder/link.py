@@ -28,19 +28,31 @@ def link(recipes: Recipes, objects: Sequence[Path], output: Path) -> dict[str, F
         BuildError: the linker rejects them.
     """
     depfile = output.with_name("link.d")
-    command: list[str | Path] = [*recipes.linker, *objects, *recipes.link_flags, "-o", output]
     # Its own temporary files go with the folder, also where it is killed.
     environment = {"TMPDIR": str(output.parent)}
-    completed = run([*command, f"{_LISTING}{depfile}"], env=environment, check=False)
-    if completed.exit_code != 0 and "dependency-file" in completed.output.replace(str(depfile), ""):
-        completed = run(command, env=environment, check=False)  # gold, which has no such option
-    if completed.exit_code != 0:
+    linked = list(objects)
+    if recipes.device_link:
+        linked.append(output.with_name("dlink.o"))
+        device_link = run([*recipes.device_link, *objects, "-o", linked[-1]], env=environment, check=False)
+        if device_link.exit_code != 0:
+            raise failure(device_link, f"the device code of {output.name} does not link")
+    listing = (f"{_LISTING}{depfile}",)
+    # The usual linker knows what others do not, such as linker scripts; and gold cannot list what it has read.
+    ways: dict[tuple[str, ...], None] = dict.fromkeys([(*recipes.fast_linker, *listing), listing, ()])
+    for way in ways:
+        command: list[str | Path] = [*recipes.linker, *linked, *recipes.link_flags, *way, "-o", output]
+        completed = run(command, env=environment, check=False)
+        if completed.exit_code == 0:
+            break
+        if way == listing and "dependency-file" not in completed.output.replace(str(depfile), ""):
+            raise failure(completed, f"{output.name} does not link")
+    else:
         raise failure(completed, f"{output.name} does not link")
     if not depfile.is_file():
         return None
     read = {}
     for path in read_depfile(depfile, Path.cwd()):
-        if path not in objects:
+        if path not in linked:
             with contextlib.suppress(FileNotFoundError):  # a temporary file of the linker's own
                 read[str(path)] = state_of(path)
     return read

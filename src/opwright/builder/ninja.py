@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,8 @@ import ninja as ninja_wheel
 
 from opwright.builder.cache import digest
 from opwright.errors import BuildError, ToolchainError
+from opwright.toolchain.compiler import find_cxx
+from opwright.toolchain.flags import for_clang
 from opwright.toolchain.run import Completed, failure, run
 
 if TYPE_CHECKING:
@@ -30,10 +32,17 @@ _STEP = re.compile(r"^\[(\d+)/(\d+)\] (.*)$")
 
 @dataclass(frozen=True)
 class Unit:
-    """One source and the command line that compiles it, without input and output."""
+    """One source and the command line that compiles it, without input and output.
+
+    Attributes:
+        source: the file.
+        command: the command line.
+        quick: a command line to try first, which makes the same object in less time, or fails.
+    """
 
     source: Path
     command: tuple[str, ...]
+    quick: tuple[str, ...] | None = None
 
     @property
     def object_name(self) -> str:
@@ -43,13 +52,27 @@ class Unit:
     @property
     def full_command(self) -> str:
         """The command line for a shell, with a depfile beside the object."""
+        return self._for_shell(self.command)
+
+    @property
+    def first_command(self) -> str:
+        """The command line to try first."""
+        return self._for_shell(self.quick or self.command)
+
+    def _for_shell(self, command: Sequence[str]) -> str:
         name = self.object_name
         depfile = str(Path(name).with_suffix(".d"))
-        return shlex.join([*self.command, "-MD", "-MF", depfile, "-c", str(self.source), "-o", name])
+        return shlex.join([*command, "-MD", "-MF", depfile, "-c", str(self.source), "-o", name])
 
 
-def compile_units(units: Sequence[Unit], folder: Path, progress: Progress) -> str:
+def compile_units(units: Sequence[Unit], folder: Path, progress: Progress, beside: str | None = None) -> str:
     """Compile `units` into `folder`, in parallel; `$MAX_JOBS` limits the number of processes.
+
+    Args:
+        units: what to compile.
+        folder: an empty folder.
+        progress: where the steps are shown.
+        beside: a further command line to run, whose failure is of no consequence.
 
     Returns:
         What the compilers printed, that is, warnings.
@@ -60,9 +83,12 @@ def compile_units(units: Sequence[Unit], folder: Path, progress: Progress) -> st
     """
     if not units:
         return ""
-    (folder / FILE_NAME).write_bytes(os.fsencode(_build_file(units)))
+    units = accepted(units)
+    (folder / FILE_NAME).write_bytes(os.fsencode(_build_file(units, beside)))
     jobs = os.environ.get("MAX_JOBS")
     command = [program(), "-C", str(folder), "-f", FILE_NAME, *(["-j", jobs] if jobs else [])]
+    if any(unit.quick for unit in units):
+        command += ["-k", "0"]  # those that fail are tried again
     printed: list[str] = []
 
     def follow(line: str) -> None:
@@ -73,11 +99,22 @@ def compile_units(units: Sequence[Unit], folder: Path, progress: Progress) -> st
 
     progress.step("compile", ", ".join(unit.source.name for unit in units), 0, len(units))
     # The compilers' own temporary files go with the folder, also where a compiler is killed.
-    environment = {"NINJA_STATUS": _STATUS, "TMPDIR": str(folder)}
+    # Colors, which Jupyter's kernel asks all programs for, would be part of what is read here.
+    environment = {"NINJA_STATUS": _STATUS, "TMPDIR": str(folder), "CLICOLOR_FORCE": "0"}
     completed = run(command, env=environment, on_line=follow, check=False)
     if completed.exit_code != 0:
         raise _rejected(units, completed, folder)
     return "\n".join(printed)
+
+
+def accepted(units: Sequence[Unit]) -> Sequence[Unit]:
+    """`units`, without flags that this machine's C++ compiler does not have. May start it, to ask what it is."""
+    if not find_cxx().is_clang:
+        return units
+    return [
+        replace(unit, command=for_clang(unit.command), quick=for_clang(unit.quick) if unit.quick else None)
+        for unit in units
+    ]
 
 
 def program() -> str:
@@ -93,12 +130,15 @@ def program() -> str:
     raise ToolchainError(msg)
 
 
-def _build_file(units: Sequence[Unit]) -> str:
+def _build_file(units: Sequence[Unit], beside: str | None) -> str:
     lines = ["ninja_required_version = 1.8"]
+    if beside is not None:
+        lines += ["rule beside", f"  command = {_escaped(beside)} || :", "  description = headers"]
+        lines += ["build beside: beside"]
     for at, unit in enumerate(units):
         lines += [
             f"rule r{at}",
-            f"  command = {_escaped(unit.full_command)}",
+            f"  command = {_escaped(unit.first_command)}",
             f"  description = {_escaped(unit.source.name)}",
             # Without the source as an input: the folder is new, so that everything is compiled, and ninja cannot write
             # every name.
@@ -120,6 +160,6 @@ def _rejected(units: Sequence[Unit], completed: Completed, folder: Path) -> Buil
     if unit is None:
         return failure(completed, "the build failed")
     # ninja prints the command line first, then the compiler's output for this unit.
-    output = completed.output.partition(unit.full_command)[2] or completed.output
+    output = completed.output.partition(unit.first_command)[2] or completed.output
     command = f"cd {folder.parent} && {unit.full_command}"
     return failure(Completed(command, output, completed.exit_code), f"{unit.source} does not compile")

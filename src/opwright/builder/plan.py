@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from opwright.builder import definitions
-from opwright.builder.abi import abi_of, makes_python_module
+from opwright.builder.abi import abi_of, includes_opwright, uses_python
 from opwright.errors import BuildError, SpecError
 from opwright.spec.library import SOURCE_SUFFIXES
 from opwright.toolchain.flags import Abi
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opwright.builder.cache import Cache
+    from opwright.builder.ninja import Unit
     from opwright.spec import Library
+    from opwright.toolchain.compiler import Compiler
 
 Product = Literal["operators", "python_module", "program"]
 
@@ -38,6 +40,25 @@ class Definitions:
 
 
 @dataclass(frozen=True)
+class Commands:
+    """The command lines of another build system, which replace those that opwright composes.
+
+    Attributes:
+        compilers: the programs in them, whose versions belong to the cache keys.
+        units: one for each source.
+        linker: the program that links, and what precedes the objects.
+        link_flags: what follows the objects.
+        device_link: nvcc's command line that links device code between objects; empty if there is no such step.
+    """
+
+    compilers: tuple[Compiler, ...]
+    units: tuple[Unit, ...]
+    linker: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    device_link: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Plan:
     """One shared object (or program) to build.
 
@@ -45,15 +66,19 @@ class Plan:
         name: the file name of the shared object or the program, without its suffix.
         sources: the C++ and CUDA files.
         abi: `"stable"` or `"full"`.
-        product: a shared object that registers operators, one that Python imports, or a program.
+        product: a shared object that registers operators, one that Python can also import, or a program.
         cuda: whether to build for CUDA; otherwise `.cu` files are left out.
         packages: pkg-config names.
         include_dirs: folders of the author's headers.
+        uses_python: whether a source includes headers of Python.
         definitions: the generated source among them, which is not linked if the author's sources define the operators.
         forced_include: a header that every source includes first.
+        includes_opwright: whether a source includes opwright's headers, whose common functions are then linked in.
         cflags: further flags for the C++ compiler.
         cuda_cflags: further flags for nvcc.
         ldflags: further flags for the linker.
+        debug: whether to build for a debugger: not optimized, and with the lines, variables and macros of the sources.
+        commands: the command lines of another build system, to use as they are.
     """
 
     name: str
@@ -63,20 +88,25 @@ class Plan:
     cuda: bool = False
     packages: tuple[str, ...] = ()
     include_dirs: tuple[Path, ...] = ()
+    uses_python: bool = False
     definitions: Definitions | None = None
     forced_include: Path | None = None
+    includes_opwright: bool = False
     cflags: tuple[str, ...] = ()
     cuda_cflags: tuple[str, ...] = ()
     ldflags: tuple[str, ...] = ()
+    debug: bool = False
+    commands: Commands | None = None
 
 
-def plan_library(library: Library, cache: Cache, *, cuda: bool | None = None) -> Plan:
+def plan_library(library: Library, cache: Cache, *, cuda: bool | None = None, debug: bool = False) -> Plan:
     """The plan of an operator library that an op.py describes.
 
     Args:
         library: the library.
         cache: the cache in which to write the generated definitions.
         cuda: build the CUDA sources; by default if this PyTorch is a CUDA build.
+        debug: build for a debugger.
 
     Raises:
         SpecError: a reference's annotations do not make a schema, or the library has no operators.
@@ -93,9 +123,11 @@ def plan_library(library: Library, cache: Cache, *, cuda: bool | None = None) ->
         cuda=with_cuda and any(source.suffix == ".cu" for source in sources),
         packages=tuple(library.packages),
         include_dirs=(library.root, *library.include_dirs),
+        uses_python=uses_python(sources, library.include_dirs),
         cflags=tuple(library.cflags),
         cuda_cflags=tuple(library.cuda_cflags),
         ldflags=tuple(library.ldflags),
+        debug=debug,
     )
     return with_definitions(plan, library, cache)
 
@@ -112,6 +144,7 @@ def with_definitions(plan: Plan, library: Library, cache: Cache) -> Plan:
         # First in the link, so that operators are defined before kernels for them are registered.
         sources=(generated, *plan.sources),
         definitions=Definitions(generated, library.namespace, tuple(library.ops)),
+        includes_opwright=True,
         forced_include=cache.keep_source(definitions.header_text(library), definitions.HEADER_NAME),
     )
 
@@ -123,6 +156,7 @@ def plan_sources(
     abi: str | None = None,
     product: Product | None = None,
     cuda: bool | None = None,
+    c_as_cpp: bool = False,
     packages: Sequence[str] = (),
     include_dirs: Sequence[str | Path] = (),
     cflags: Sequence[str] = (),
@@ -131,33 +165,37 @@ def plan_sources(
 ) -> Plan:
     """The plan of sources without an op.py. `abi`, `product` and `cuda` are detected from the sources by default.
 
+    With `c_as_cpp`, `.c` files are sources too, which g++ compiles as C++, as PyTorch's builder does.
+
     Raises:
         BuildError: a source is missing, or is neither C++ nor CUDA.
     """
-    files = tuple(_checked_source(Path(source)) for source in sources)
+    suffixes = SOURCE_SUFFIXES | ({".c"} if c_as_cpp else set())
+    files = tuple(_checked_source(Path(source), suffixes) for source in sources)
     if not files:
         msg = f"{name!r} has no sources: pass at least one C++ or CUDA file"
         raise BuildError(msg)
     folders = tuple(Path(folder).absolute() for folder in include_dirs)
-    if product is None:
-        product = "python_module" if makes_python_module(files) else "operators"
+    with_python = uses_python(files, folders)
     return Plan(
         name=name,
         sources=files,
         abi=_checked_abi(abi) or abi_of(files, folders),
-        product=product,
+        product=product or ("python_module" if with_python else "operators"),
         cuda=any(file.suffix == ".cu" for file in files) if cuda is None else cuda,
         packages=tuple(packages),
+        includes_opwright=includes_opwright(files, folders),
         include_dirs=folders,
+        uses_python=with_python,
         cflags=tuple(cflags),
         cuda_cflags=tuple(cuda_cflags),
         ldflags=tuple(ldflags),
     )
 
 
-def _checked_source(path: Path) -> Path:
-    if path.suffix not in SOURCE_SUFFIXES:
-        msg = f"{path} is neither C++ nor CUDA: expected a name that ends in {', '.join(sorted(SOURCE_SUFFIXES))}"
+def _checked_source(path: Path, suffixes: frozenset[str]) -> Path:
+    if path.suffix not in suffixes:
+        msg = f"{path} is neither C++ nor CUDA: expected a name that ends in {', '.join(sorted(suffixes))}"
         raise BuildError(msg)
     if not path.is_file():
         msg = f"the source {path} does not exist (looked in {Path.cwd()})"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from opwright.builder.file_state import FileState
 
@@ -38,10 +39,21 @@ class Watch:
             if path in self._before:
                 if self._before[path] != state:
                     return path
-            # Not only later: file systems count time in ticks, and one tick may hold both.
-            elif state.ctime_ns >= self._started.st_ctime_ns - self._skew_ns(path):
+            elif self._may_be_later(path, state.ctime_ns):
                 return path
         return None
+
+    def appeared(self, unread: Iterable[str]) -> str | None:
+        """The first of the files `unread` that may not have been there when the program looked; None if all were."""
+        for path in unread:
+            with contextlib.suppress(OSError):
+                if self._may_be_later(path, Path(path).stat().st_ctime_ns):
+                    return path
+        return None
+
+    def _may_be_later(self, path: str, ctime_ns: int) -> bool:
+        # Not only later: file systems count time in ticks, and one tick may hold both.
+        return ctime_ns >= self._started.st_ctime_ns - self._skew_ns(path)
 
     def _skew_ns(self, path: str) -> int:
         try:

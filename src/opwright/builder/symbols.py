@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import mmap
 import re
+import struct
 from collections import Counter
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 # The symbols of the registration macros: opwright's, and PyTorch's two, whose static object has a mangled name with its
 # length first, after its C++ namespaces. (Their static function is often inlined.)
 _OURS = re.compile(r"^opwright_defines_(\w+)$")
-# The libraries of Python and of PyTorch for Python, and the functions of Python.
+# The libraries of Python and of PyTorch for Python, and what they define.
 _PYTHONS = re.compile(r"^libpython|^libtorch_python")
-_PYTHON_CALL = re.compile(r"^_?Py[A-Z_]")
+_PYTHON_CALL = re.compile(r"^_?Py[A-Z_]|^_?THP[A-Z]|^_ZN8pybind11")
+# What libtorch offers to register operators with: torch::Library, RegisterOperators, the stable ABI.
+_REGISTERS = re.compile(r"^_ZNR?5torch7Library|^_ZN3c1017RegisterOperators|_library_(?:init|def|impl)")
 _TORCHS = re.compile(r"^_Z(?:N\w*?)?L(\d+)((?:STABLE_)?TORCH_LIBRARY_static_init_)")
 
 
@@ -76,6 +79,28 @@ def may_define_operators(path: Path, namespace: str) -> bool:
     )
 
 
+def registers_without_opwright(path: Path) -> bool:
+    """Whether the file registers anything with PyTorch by itself: by one of PyTorch's macros, or RegisterOperators.
+
+    Raises:
+        LoadError: the file cannot be read.
+    """
+    return mentions(path, "TORCH_LIBRARY_") or mentions(path, "c1017RegisterOperators")
+
+
+def address_of(path: Path, symbol: str) -> int | None:
+    """The address of a symbol, relative to where the shared object is loaded; None if it is stripped.
+
+    Raises:
+        LoadError: the file cannot be read, or is not an ELF file.
+    """
+    with _readable(path) as file:
+        elf = ELFFile(file)
+        table = elf.get_section_by_name(".symtab")
+        found = _addresses(elf, table) if isinstance(table, SymbolTableSection) else iter(())
+        return next((address for name, address in found if name == symbol), None)
+
+
 def mentions(path: Path, text: str) -> bool:
     """Whether the file contains `text`.
 
@@ -97,13 +122,46 @@ def needs_python(path: Path) -> bool:
         dynamic = elf.get_section_by_name(".dynamic")
         tags = dynamic.iter_tags() if isinstance(dynamic, DynamicSection) else ()
         needed = [str(getattr(tag, "needed", "")) for tag in tags]
-        symbols = elf.get_section_by_name(".dynsym")
-        undefined = (
-            symbol.name
-            for symbol in (symbols.iter_symbols() if isinstance(symbols, SymbolTableSection) else ())
-            if symbol["st_shndx"] == "SHN_UNDEF" and symbol["st_info"]["bind"] == "STB_GLOBAL"
-        )
-        return any(_PYTHONS.match(name) for name in needed) or any(_PYTHON_CALL.match(name) for name in undefined)
+        return any(_PYTHONS.match(name) for name in needed) or any(map(is_pythons, _undefined(elf, ".dynsym")))
+
+
+def python_calls(path: Path) -> list[str]:
+    """The functions and objects of Python that an object file or a shared object uses, sorted.
+
+    Raises:
+        LoadError: the file cannot be read, or is not an ELF file.
+    """
+    with _readable(path) as file:
+        elf = ELFFile(file)
+        names = {name for table in (".dynsym", ".symtab") for name in _undefined(elf, table)}
+        return sorted(filter(is_pythons, names))
+
+
+def is_pythons(symbol: str) -> bool:
+    """Whether a symbol belongs to Python, or to PyTorch's library for Python."""
+    return _PYTHON_CALL.match(symbol) is not None
+
+
+def module_names(path: Path) -> list[str]:
+    """The names under which Python can import a shared object: those of the `PyInit_` functions that it exports.
+
+    Raises:
+        LoadError: the file cannot be read, or is not an ELF file.
+    """
+    with _readable(path) as file:
+        symbols = _symbols(ELFFile(file), ".dynsym")
+        found = (symbol.name for symbol in symbols if symbol["st_shndx"] != "SHN_UNDEF")
+        return sorted(name.removeprefix("PyInit_") for name in found if name.startswith("PyInit_"))
+
+
+def registers_operators(path: Path) -> bool:
+    """Whether a shared object calls PyTorch to register operators or kernels.
+
+    Raises:
+        LoadError: the file cannot be read, or is not an ELF file.
+    """
+    with _readable(path) as file:
+        return any(_REGISTERS.search(name) for name in _undefined(ELFFile(file), ".dynsym"))
 
 
 @contextlib.contextmanager
@@ -114,16 +172,38 @@ def _readable(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         msg = f"{path} cannot be read: {error.strerror}"
         raise LoadError(msg) from error
-    except (ELFError, ValueError, AssertionError) as error:
+    except (ELFError, ValueError, AssertionError, struct.error) as error:
         msg = f"{path} is not a shared object: expected an ELF file, as `opwright build` makes one ({error})"
         raise LoadError(msg) from error
+
+
+def _symbols(elf: ELFFile, table: str) -> Iterator[Any]:
+    section = elf.get_section_by_name(table)
+    if isinstance(section, SymbolTableSection):
+        yield from section.iter_symbols()
+
+
+def _undefined(elf: ELFFile, table: str) -> list[str]:
+    """The names in `table` that another object has to define."""
+    return [
+        symbol.name
+        for symbol in _symbols(elf, table)
+        if symbol["st_shndx"] == "SHN_UNDEF" and symbol["st_info"]["bind"] == "STB_GLOBAL"
+    ]
 
 
 def _symbol_tables(elf: ELFFile) -> Iterator[list[str]]:
     """The names of the symbols in each table."""
     for section in elf.iter_sections():
         if isinstance(section, SymbolTableSection):
-            yield [symbol.name for symbol in section.iter_symbols()]
+            yield [name for name, _ in _addresses(elf, section)]
+
+
+def _addresses(elf: ELFFile, table: SymbolTableSection) -> Iterator[tuple[str, int]]:
+    """The names and addresses of the symbols in a table, which pyelftools reads too slowly."""
+    names = elf.get_section(table["sh_link"]).data()
+    for name, _info, _other, _section, address, _size in struct.iter_unpack("<IBBHQQ", table.data()):
+        yield names[name : names.find(b"\0", name)].decode(errors="replace"), address
 
 
 def _namespace(symbol: str) -> str | None:

@@ -19,6 +19,7 @@ from opwright.cli.arguments import (
 )
 from opwright.cli.mutants import check_mutants
 from opwright.cli.output import print_annotations, stderr, stdout, write_json, write_text
+from opwright.cli.watch import WatchableCommand, list_reads_at_end
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +37,7 @@ def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -
     return tuple(click.Choice(SANITIZERS)(name) for name in names)
 
 
-@click.command
+@click.command(cls=WatchableCommand, done="passed")
 @library_argument
 @ops_option
 @click.option(
@@ -124,6 +125,8 @@ def check(
         opwright check ops/mine --mutants 100 --file ops/mine/cpu.cpp
 
         opwright check ops/mine --html report.html --json report.json
+
+        opwright check ops/mine --quick --watch
     """
     selection: dict[str, Any] = {"ops": ops, "runtimes": runtimes, "devices": devices, "seed": seed, "quick": quick}
     if mutants is not None:
@@ -134,13 +137,17 @@ def check(
         selection["files"] = files
         check_mutants(path, mutants, selection, html=html, github=github, verbose=verbose, json=json)
         return
+    from opwright.builder.files_read import files_of
     from opwright.checker.check import check as check_library
     from opwright.checker.report.progress import CheckProgress
     from opwright.checker.report.terminal import show
+    from opwright.spec import library_at
 
+    library = library_at(path)
+    list_reads_at_end(lambda: files_of(library))
     with CheckProgress(path.resolve().name, stderr(), verbose=verbose) as progress:
         report = check_library(
-            path, **selection, large=large, sanitize=sanitize, fail_fast=fail_fast, progress=progress
+            library, **selection, large=large, sanitize=sanitize, fail_fast=fail_fast, progress=progress
         )
     if json != "-":
         show(report, stdout())
@@ -156,9 +163,8 @@ def check(
         write_json(json, report.to_json())
     if github:
         from opwright.checker.report.github import fault_annotations
-        from opwright.spec import library_at
 
-        print_annotations(fault_annotations(report, library_at(path)))
+        print_annotations(fault_annotations(report, library))
     if not report.ran and not report.failures:
         click.echo(
             "error: nothing was checked: no cell ran, for the reasons above. Choose runtimes and devices that apply",

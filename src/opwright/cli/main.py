@@ -16,6 +16,7 @@ import click
 from opwright import __version__
 from opwright.cli.bench import bench
 from opwright.cli.build import build
+from opwright.cli.cache import cache
 from opwright.cli.check import check
 from opwright.cli.doctor import doctor
 from opwright.cli.migrate import migrate
@@ -48,7 +49,7 @@ app = _InThisOrder(
         "Exit codes: 0 done, 2 wrong usage, 3 op.py, 4 toolchain, 5 build, 6 load, 7 cache, 8 bundle, 1 anything else;"
         " for run and verify, those of the host: see docs/host.md."
     ),
-    commands=[new, build, check, bench, ship, migrate, verify, run, doctor],
+    commands=[new, build, check, bench, ship, migrate, verify, run, cache, doctor],
     params=[
         click.Option(
             ["--version"],

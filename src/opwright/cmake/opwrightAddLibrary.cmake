@@ -4,7 +4,8 @@
 #       The library that FOLDER/op.py describes. CUDA builds its CUDA sources, by default if PyTorch is a CUDA build.
 #   opwright_add_library(TARGET SOURCES a.cpp b.cu [PACKAGES opencv4] [ABI stable|full] [NAMESPACE ns])
 #       Sources that define their operators themselves. PACKAGES are pkg-config names. ABI is detected from what the
-#       sources include by default. TORCH_EXTENSION_NAME expands to NAMESPACE, by default TARGET.
+#       sources include by default. TORCH_EXTENSION_NAME expands to NAMESPACE, by default TARGET. Sources may also bind
+#       a Python module: the library is for programs without Python, and leaves the binding out.
 #
 # The result is a shared library, built with the flags that Python's opwright.build uses. A program that links it,
 #   target_link_libraries(program PRIVATE TARGET)
@@ -97,6 +98,14 @@ function(_opwright_define target)
                         CXX_STANDARD "${opwright_standard}" CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF
                         CUDA_STANDARD "${opwright_standard}" CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
                         CUDA_ARCHITECTURES OFF CUDA_RUNTIME_LIBRARY None)
+
+  if(opwright_uses_python)
+    # What the sources bind for Python is left out of the library. What their operators call is not, and is explained.
+    add_custom_command(TARGET "${target}" POST_BUILD
+                       COMMAND "${CMAKE_COMMAND}" -E env "CXX=${CMAKE_CXX_COMPILER}" "${OPWRIGHT_PYTHON}" -m
+                               opwright.builder.cmake inspect "$<TARGET_FILE:${target}>" "$<TARGET_OBJECTS:${target}>"
+                       COMMAND_EXPAND_LISTS VERBATIM)
+  endif()
 
   # A program calls no function of an operator library, so linkers drop it under --as-needed, which PyTorch's
   # own targets enable. This names the library once more, with --no-as-needed.

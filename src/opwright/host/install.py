@@ -60,6 +60,7 @@ def install_host(*, verbose: bool = False) -> Path:
     if (found := cache.find_folder(recipe)) is not None:
         return found
     from opwright.builder import ninja
+    from opwright.builder.provenance import provenance
     from opwright.report.progress import Progress
 
     with Progress(_NAME, verbose=verbose) as shown, cache.building(recipe, shown.note) as work:
@@ -84,7 +85,7 @@ def install_host(*, verbose: bool = False) -> Path:
 
         jobs = ["--parallel", os.environ["MAX_JOBS"]] if os.environ.get("MAX_JOBS") else []
         _require_success(run(["cmake", "--build", build, "--target", "install", *jobs], check=False, on_line=show))
-        return cache.keep_folder(recipe, work / "prefix")
+        return cache.keep_folder(recipe, work / "prefix", provenance(_NAME, _CPP))
 
 
 def host_program(*, verbose: bool = False) -> Path:

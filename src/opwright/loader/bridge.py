@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SOURCE = Path(__file__).resolve().parents[1] / "autograd" / "bridge.cpp"
 _NAME = "opwright_autograd"
+_bridges: dict[Path, ctypes.CDLL] = {}
 
 
 def build_bridge() -> Path:
@@ -45,7 +46,9 @@ def _plan() -> Plan:
 
 
 def find_bridge() -> Path | None:
-    """The bridge, if it was built for the installed PyTorch."""
+    """The bridge, if it is open, or was built for the installed PyTorch."""
+    if _bridges:
+        return next(iter(_bridges))
     with contextlib.suppress(ToolchainError, BuildError):
         return find_plan(_plan())
     return None
@@ -61,7 +64,7 @@ def attach() -> bool:
         LoadError: a library's table of gradients cannot be used.
     """
     try:
-        path = build_bridge()
+        path = next(iter(_bridges), None) or build_bridge()
     except (ToolchainError, BridgeError) as error:
         first_line = str(error.__cause__ or error).splitlines()[0]
         warnings.warn(
@@ -71,13 +74,37 @@ def attach() -> bool:
             stacklevel=5,  # the caller of opwright.open
         )
         return False
-    attach_gradients = ctypes.CDLL(str(path)).opwright_attach_gradients
+    attach_gradients = _opened(path).opwright_attach_gradients
     attach_gradients.restype = ctypes.c_char_p
     error_text = attach_gradients()
     if error_text is not None:
         msg = f"the gradients of an operator library cannot be used: {error_text.decode(errors='replace')}"
         raise LoadError(msg)
     return True
+
+
+def prepare() -> None:
+    """Build the bridge if it can be built, before something that must not take as long."""
+    if _bridges:
+        return
+    with contextlib.suppress(ToolchainError, BridgeError):
+        build_bridge()
+
+
+def detach(namespace: str) -> None:
+    """Detach the gradients of all operators of a namespace, whose library is about to be replaced.
+
+    Graphs that were recorded until then can run their backward if the next library of the namespace has the same
+    gradient, between operators with the same schemas; otherwise they raise.
+    """
+    for bridge in _bridges.values():
+        bridge.opwright_detach(namespace.encode())
+
+
+def _opened(path: Path) -> ctypes.CDLL:
+    if path not in _bridges:
+        _bridges[path] = ctypes.CDLL(str(path))
+    return _bridges[path]
 
 
 def attach_python(op: Op, path: Path) -> None:
@@ -91,7 +118,7 @@ def attach_python(op: Op, path: Path) -> None:
     names = op.mutates or op.differentiable
     places = [str(at) for at, parameter in enumerate(op.parameters) if parameter.name in names]
     line = f"{op.qualified_name} {','.join(places)}{' mutates' if op.mutates else ''}"
-    attach_one = ctypes.CDLL(str(path)).opwright_attach_python
+    attach_one = _opened(path).opwright_attach_python
     attach_one.argtypes, attach_one.restype = (ctypes.c_char_p,), ctypes.c_char_p
     error_text = attach_one(line.encode())
     if error_text is not None:

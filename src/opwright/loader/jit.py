@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan, copy_to
 from opwright.builder.inline import inline_sources
-from opwright.builder.plan import Product, plan_sources, with_definitions
-from opwright.errors import BuildError, LoadError, ToolchainError
-from opwright.loader.shared_object import import_module, open_operators
+from opwright.builder.plan import plan_sources, with_definitions
+from opwright.builder.symbols import module_names, registers_operators
+from opwright.errors import LoadError, ToolchainError
+from opwright.loader.builds import open_build
 from opwright.report.progress import Progress
 from opwright.spec import library_at
 from opwright.toolchain.pytorch import find_pytorch
@@ -32,7 +34,7 @@ def load(
     verbose: bool = False,
     with_cuda: bool | None = None,
     with_sycl: bool | None = None,
-    is_python_module: bool | None = None,
+    is_python_module: bool = True,
     is_standalone: bool = False,
     keep_intermediates: bool = True,
     *,
@@ -43,8 +45,9 @@ def load(
     """Build sources into a shared object, unless the cache has it, and load it.
 
     The arguments are those of `torch.utils.cpp_extension.load`, in its order. Differences: builds are
-    cached by content; `is_python_module` is detected from the sources by default; and no
-    intermediate files are kept, so `keep_intermediates` has no effect.
+    cached by content; a result that is no Python module, but registers operators, is loaded too; and
+    no intermediate files are kept, so `keep_intermediates` has no effect. As with PyTorch's, a flag is
+    split into words as a shell would.
 
     Args:
         name: the name of the file to build, and of the Python module if it is one.
@@ -58,7 +61,8 @@ def load(
         verbose: print each step.
         with_cuda: compile and link for CUDA; by default if a source ends in `.cu`.
         with_sycl: not supported: opwright does not build SYCL.
-        is_python_module: import the result as a Python module; by default if a source binds one.
+        is_python_module: import the result as a Python module if it is one; otherwise, or if False,
+            its operators are registered.
         is_standalone: build a program instead of a shared object.
         keep_intermediates: accepted for compatibility.
         packages: names of pkg-config packages, such as `opencv4`.
@@ -77,21 +81,19 @@ def load(
     if with_sycl or extra_sycl_cflags:
         msg = "opwright builds C++ and CUDA, not SYCL: leave with_sycl and extra_sycl_cflags out"
         raise ToolchainError(msg)
-    if is_python_module and is_standalone:
-        msg = "is_python_module and is_standalone exclude each other, since a program is not a module: pass one of them"
-        raise BuildError(msg)
-    products: dict[bool | None, Product | None] = {None: None, True: "python_module", False: "operators"}
     plan = plan_sources(
         name,
         [sources] if isinstance(sources, (str, Path)) else sources,
         abi=abi,
-        product="program" if is_standalone else products[is_python_module],
+        # Which of the two a shared object is, it says itself.
+        product="program" if is_standalone else None if is_python_module else "operators",
         cuda=with_cuda,
+        c_as_cpp=True,
         packages=packages,
-        include_dirs=extra_include_paths or (),
-        cflags=extra_cflags or (),
-        cuda_cflags=extra_cuda_cflags or (),
-        ldflags=extra_ldflags or (),
+        include_dirs=[str(folder).strip() for folder in extra_include_paths or ()],
+        cflags=_words(extra_cflags),
+        cuda_cflags=_words(extra_cuda_cflags),
+        ldflags=_words(extra_ldflags),
     )
     if plan.cuda and not is_standalone and find_pytorch().cuda is None:
         msg = (
@@ -106,11 +108,30 @@ def load(
     path = artefact.path
     if build_directory is not None:
         path = copy_to(artefact, Path(build_directory).absolute() / path.name)
-    if plan.product == "python_module":
-        return import_module(name, path)
-    if plan.product == "operators":
-        open_operators(path)
-    return str(path)
+    if is_standalone:
+        return str(path)
+    is_module = is_python_module and bool(module_names(path))
+    if is_python_module and not is_module and not registers_operators(path):
+        msg = (
+            f"{path} is not a Python module named {name}, and registers no operators: bind a module with "
+            "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m), name functions=[...] in load_inline, or register operators with "
+            "TORCH_LIBRARY"
+        )
+        raise LoadError(msg)
+    return open_build(name, path, is_module=is_module) or str(path)
+
+
+def _words(flags: Sequence[str] | None) -> list[str]:
+    """The words of `flags`, which PyTorch hands to a shell: `["-O3 -ffast-math"]` is two of them."""
+    words: list[str] = []
+    for flag in flags or ():
+        try:
+            pieces = shlex.split(str(flag))
+        except ValueError:  # not a shell's quotes
+            pieces = [str(flag)]
+        # A folder with a blank in its name is no second flag.
+        words += pieces if all(piece.startswith("-") for piece in pieces) else [str(flag).strip()]
+    return words
 
 
 def load_inline(
@@ -128,11 +149,12 @@ def load_inline(
     verbose: bool = False,
     with_cuda: bool | None = None,
     with_sycl: bool | None = None,
-    is_python_module: bool | None = None,
+    is_python_module: bool = True,
     with_pytorch_error_handling: bool = True,
     keep_intermediates: bool = True,
     use_pch: bool = False,
     no_implicit_headers: bool = False,
+    gil_not_used: bool = False,
     *,
     packages: Sequence[str] = (),
     abi: str | None = None,
@@ -141,9 +163,9 @@ def load_inline(
     """Build sources that are given as strings, unless the cache has the result, and load it.
 
     The arguments are those of `torch.utils.cpp_extension.load_inline`, in its order; those that `load`
-    has too mean the same. PyTorch's headers are included only for sources that include none of
-    them: a source that includes `opwright/op.h` compiles in seconds. Errors are always PyTorch's, and
-    no precompiled header is used, so `with_pytorch_error_handling` and `use_pch` have no effect.
+    has too mean the same. Differences: `torch/extension.h` is not included for sources of the stable
+    ABI, which compile in seconds; and precompiled headers are used where they help, so `use_pch` has
+    no effect.
 
     Args:
         name: the name of the file to build, and of the Python module if it is one.
@@ -161,10 +183,11 @@ def load_inline(
         with_cuda: see `load`.
         with_sycl: see `load`.
         is_python_module: see `load`.
-        with_pytorch_error_handling: accepted for compatibility.
+        with_pytorch_error_handling: call `functions` so that PyTorch's errors and warnings become Python's.
         keep_intermediates: accepted for compatibility.
         use_pch: accepted for compatibility.
         no_implicit_headers: never include a header that the sources do not include themselves.
+        gil_not_used: let a free-threaded Python call `functions` without its global lock.
         packages: see `load`.
         abi: see `load`.
         definitions: see `load`.
@@ -177,10 +200,18 @@ def load_inline(
         ToolchainError: a compiler, a header or a package is missing.
         LoadError: the result cannot be loaded.
     """
-    if sycl_sources:
-        msg = "opwright builds C++ and CUDA, not SYCL: leave sycl_sources out"
+    if sycl_sources or with_sycl or extra_sycl_cflags:
+        msg = "opwright builds C++ and CUDA, not SYCL: leave sycl_sources, with_sycl and extra_sycl_cflags out"
         raise ToolchainError(msg)
-    files = inline_sources(Cache(), cpp_sources, cuda_sources, functions, implicit_headers=not no_implicit_headers)
+    files = inline_sources(
+        Cache(),
+        cpp_sources,
+        cuda_sources,
+        functions,
+        implicit_headers=not no_implicit_headers,
+        torch_errors=with_pytorch_error_handling,
+        gil_not_used=gil_not_used,
+    )
     return load(
         name,
         files,

@@ -38,8 +38,12 @@ def schema_named(qualified_name: str) -> Any:
 def names_in(namespace: str) -> list[str]:
     """The names of all operators of `namespace`, without it, sorted."""
     start = f"{namespace}::"
-    names = torch._C._dispatch_get_all_op_names()  # noqa: SLF001  it has no public name
-    return sorted(name.removeprefix(start) for name in names if name.startswith(start))
+    return sorted(name.removeprefix(start) for name in operator_names() if name.startswith(start))
+
+
+def operator_names() -> set[str]:
+    """The names of all operators that the dispatcher knows, whether or not they have a schema."""
+    return set(torch._C._dispatch_get_all_op_names())
 
 
 def has_fake_kernel(op: Op) -> bool:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 # Runs on every device without its own kernel, including the fake one.
 _ANY_DEVICE = "CompositeExplicitAutograd"
 
-# Registrations last as long as these objects do.
-_kept: dict[str, torch.library.Library] = {}
+# Registrations last as long as these objects do: by the namespace of the operators, and the one that each is made in.
+_kept: dict[tuple[str, str], torch.library.Library] = {}
 _registered: set[str] = set()
 
 
@@ -42,13 +42,13 @@ def define(library: Library) -> None:
         SpecError: a reference's annotations do not make a schema.
     """
     schemas = library.schemas()
-    if library.namespace in _kept:
+    if (library.namespace, library.namespace) in _kept:
         return
     check_free([library.namespace], library.root / "op.py")
     kept = torch.library.Library(library.namespace, "DEF")
     for schema in schemas:
         kept.define(schema)
-    _kept[library.namespace] = kept
+    _kept[library.namespace, library.namespace] = kept
 
 
 def register(library: Library) -> None:
@@ -67,14 +67,24 @@ def register(library: Library) -> None:
     # Only if it is there: a library without native gradients need not wait until it is built.
     found = bridge.find_bridge() if library.sources else None
     for op in library.ops.values():
-        _register(op, _fragment(namespace), found, has_native_gradient=attached and op.gradient is not None)
+        _register(op, _fragment(op, namespace), found, has_native_gradient=attached and op.gradient is not None)
     _registered.add(namespace)
 
 
-def _fragment(namespace: str) -> torch.library.Library:
-    if namespace not in _kept:
-        _kept[namespace] = torch.library.Library(namespace, "FRAGMENT")
-    return _kept[namespace]
+def unregister(namespace: str) -> None:
+    """Undo `define` and `register` for the library of a namespace."""
+    bridge.detach(namespace)
+    _registered.discard(namespace)
+    for key in [key for key in _kept if key[0] == namespace]:
+        _kept.pop(key)._destroy()
+
+
+def _fragment(op: Op, namespace: str) -> torch.library.Library:
+    """What keeps the registrations for `op` that are made in `namespace`."""
+    key = op.library.namespace, namespace
+    if key not in _kept:
+        _kept[key] = torch.library.Library(namespace, "FRAGMENT")
+    return _kept[key]
 
 
 def _register(op: Op, kept: torch.library.Library, found_bridge: Path | None, *, has_native_gradient: bool) -> None:
@@ -88,7 +98,7 @@ def _register(op: Op, kept: torch.library.Library, found_bridge: Path | None, *,
     if op.hand_written_vmap is not None:
         torch.library.register_vmap(name, op.hand_written_vmap, lib=kept)
     if op.mutates and found_bridge is not None:
-        register_refusal(op, _fragment(RECORDINGS))
+        register_refusal(op, _fragment(op, RECORDINGS))
         bridge.attach_python(op, found_bridge)
     elif op.mutates:
         register_mutation(op, kept)
@@ -96,9 +106,9 @@ def _register(op: Op, kept: torch.library.Library, found_bridge: Path | None, *,
         # Registered explicitly, because PyTorch's default warns when a gradient is requested.
         kept.impl(op.name, torch.library.fallthrough_kernel, "Autograd")
     elif has_native_gradient:
-        register_composite(op, _fragment(COMPOSITES))
+        register_composite(op, _fragment(op, COMPOSITES))
     elif found_bridge is not None:
-        register_recording(op, _fragment(RECORDINGS))
+        register_recording(op, _fragment(op, RECORDINGS))
         bridge.attach_python(op, found_bridge)
     else:
         register_gradient(op, kept)

@@ -4,24 +4,65 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib.util
+import os
 import re
+import shutil
+import tempfile
 import threading
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
-from opwright.builder.symbols import defined_namespaces
+from opwright.builder.symbols import (
+    address_of,
+    defined_namespaces,
+    is_pythons,
+    module_names,
+    registers_without_opwright,
+)
 from opwright.errors import LoadError
+from opwright.loader.entries import kept_without_schema
+from opwright.loader.kernels import operator_names
+from opwright.loader.python_module import imported_from
+from opwright.loader.rehearsal import rehearse
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator
     from types import ModuleType
 
-_lock = threading.RLock()
-_opened: dict[Path, set[str]] = {}
+# Held while shared objects are opened and replaced.
+LOADING = threading.RLock()
+
+# What is registered, by the path that it was built under.
+_opened: dict[Path, SharedObject] = {}
+# The names under which the dynamic loader knows files, whether or not they are registered: it opens each only once.
+_known_names: set[Path] = set()
+
+
+@dataclass(frozen=True)
+class SharedObject:
+    """A shared object whose operators are registered in this process.
+
+    Attributes:
+        path: the file.
+        state: what tells whether the file was replaced since.
+        handle: the dynamic loader's handle.
+        registers_itself: whether it registers anything by PyTorch's own macros.
+        identity: the address that identifies it among those that have static objects; None if it is stripped.
+        namespaces: the namespaces that it defines.
+        operators: the operators that it defines, such as `mine::scale`.
+    """
+
+    path: Path
+    state: tuple[int, ...]
+    handle: ctypes.PyDLL
+    registers_itself: bool
+    identity: int | None
+    namespaces: frozenset[str]
+    operators: frozenset[str]
 
 
 def open_operators(path: Path) -> set[str]:
@@ -35,22 +76,147 @@ def open_operators(path: Path) -> set[str]:
     Raises:
         LoadError: a namespace is taken, a dependency is missing, or a registration failed.
     """
+    return set(open_object(path).namespaces)
+
+
+def open_object(path: Path) -> SharedObject:
+    """Do what `open_operators` does, and return the shared object."""
     path = path.resolve()
-    with _lock:
-        if path not in _opened:
-            defined = defined_namespaces(path)
-            namespaces = set(defined)
-            # Checked first: a second definition ends the process within dlopen, where no exception can be caught.
-            _check_once(defined, path)
-            check_free(namespaces, path)
-            try:
-                torch.ops.load_library(path)
-            except OSError as error:
-                # torch's message has no reason; the message of the dynamic loader is in the cause.
-                raise LoadError(_causes(path, str(error.__cause__ or error))) from error
-            _check_registered(path)
-            _opened[path] = namespaces
-        return _opened[path]
+    with LOADING:
+        if (known := _opened.get(path)) is not None and is_open(known, path):
+            return known
+        return _opening(path, torch.ops.load_library)
+
+
+def is_open(opened: SharedObject, path: Path) -> bool:
+    """Whether `opened` is the file that is at `path` now.
+
+    Raises:
+        LoadError: there is no file at `path`.
+    """
+    path = path.resolve()
+    return opened.path == path and opened.state == _state(path)
+
+
+def import_module(name: str, path: Path) -> tuple[ModuleType, SharedObject]:
+    """Import the Python module `name` from the shared object at `path`.
+
+    Raises:
+        LoadError: it is not a Python module of that name, or a dependency is missing.
+    """
+    path = path.resolve()
+    with LOADING:
+        modules: list[ModuleType] = []
+        opened = _opening(path, lambda place: modules.append(imported_from(place, name)))
+        return modules[0], opened
+
+
+def _opening(path: Path, act: Callable[[Path], object]) -> SharedObject:
+    defined = defined_namespaces(path)
+    state = _state(path)
+    registers_itself = registers_without_opwright(path)
+    offset = address_of(path, "__dso_handle")
+    # Checked first: a second definition ends the process within dlopen, where no exception can be caught.
+    _check_once(defined, path)
+    check_free(defined, path)
+    before = operator_names() - kept_without_schema()
+    with _new_name(path) as name:
+        if registers_itself:
+            rehearse(lambda: act(name), f"opening {path}")
+        failure = _failure(act, name)
+        handle = _handle(name)
+    # torch's message has no reason; the message of the dynamic loader is in the cause.
+    error = failure and LoadError(_causes(path, str(failure.__cause__ or failure)))
+    if handle is None:
+        raise error or LoadError(_causes(path, "the dynamic loader did not keep it")) from failure
+    identity = None if offset is None else _load_address(handle) + offset
+    operators = frozenset(operator_names() - before - kept_without_schema())
+    opened = SharedObject(path, state, handle, registers_itself, identity, frozenset(defined), operators)
+    try:
+        if error is not None:
+            raise error from failure
+        _check_registered(path, handle)
+    except LoadError:
+        unregister(opened)
+        raise
+    _opened[path] = opened
+    return opened
+
+
+def _failure(act: Callable[[Path], object], name: Path) -> Exception | None:
+    try:
+        act(name)
+    except (OSError, ImportError) as error:
+        return error
+    return None
+
+
+def _handle(name: Path) -> ctypes.PyDLL | None:
+    """The dynamic loader's handle of an open file, which is open even if a module in it could not be imported."""
+    with contextlib.suppress(OSError):
+        return ctypes.PyDLL(str(name), mode=os.RTLD_NOW | os.RTLD_NOLOAD)
+    return None
+
+
+@contextlib.contextmanager
+def _new_name(path: Path) -> Iterator[Path]:
+    """The name to open the file by: `path`, or a copy with a name that the dynamic loader does not know.
+
+    The dynamic loader keeps what it has opened, and neither reads a replaced file nor runs a constructor again.
+    """
+    if path not in _known_names:
+        _known_names.add(path)
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="opwright-") as folder:
+        copy = Path(folder) / path.name
+        shutil.copyfile(path, copy)
+        yield copy
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    try:
+        now = path.stat()
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror}"
+        raise LoadError(msg) from error
+    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns
+
+
+def unregister(opened: SharedObject) -> None:
+    """Unregister the operators of a shared object. Its code stays in the process, because tensors may refer to it.
+
+    Raises:
+        LoadError: it registers operators in a way that cannot be undone.
+    """
+    registers_by_opwright = hasattr(opened.handle, "opwright_unregister")
+    needs_destructors = opened.registers_itself or (bool(opened.operators) and not registers_by_opwright)
+    if needs_destructors and opened.identity is None:
+        msg = (
+            f"the operators of {opened.path} cannot be replaced, because its symbols were stripped: build it without "
+            "-s, or start a new process"
+        )
+        raise LoadError(msg)
+    if registers_by_opwright:
+        opened.handle.opwright_unregister()
+    if needs_destructors:
+        # The destructors of its static objects, which unregister what PyTorch's macros have registered.
+        finalize = ctypes.PyDLL(None)["__cxa_finalize"]
+        finalize.argtypes, finalize.restype = (ctypes.c_void_p,), None
+        finalize(opened.identity)
+    _opened.pop(opened.path, None)
+
+
+class _LinkMap(ctypes.Structure):
+    """The beginning of `struct link_map` of <link.h>."""
+
+    _fields_ = (("address", ctypes.c_size_t), ("name", ctypes.c_char_p))
+
+
+def _load_address(handle: ctypes.PyDLL) -> int:
+    # A handle of glibc and of musl is a pointer to the link_map.
+    link_map = ctypes.cast(ctypes.c_void_p(handle._handle), ctypes.POINTER(_LinkMap))
+    return int(link_map.contents.address)
 
 
 def check_free(namespaces: Iterable[str], path: Path) -> None:
@@ -64,8 +230,8 @@ def check_free(namespaces: Iterable[str], path: Path) -> None:
         if where is not None:
             msg = (
                 f"the namespace {namespace!r} that {path} defines is already taken in this process, {where}. "
-                "Only one library can define a namespace: give this one another name, or start a new process to "
-                "load a new build of the same library"
+                "Only one library can define a namespace: give this one another name. A new build replaces the former "
+                "one if it is opened as that was: by opwright.open of the same op.py, or by load under the same name"
             )
             raise LoadError(msg)
 
@@ -81,47 +247,24 @@ def _check_once(defined: Counter[str], path: Path) -> None:
             raise LoadError(msg)
 
 
-def import_module(name: str, path: Path) -> ModuleType:
-    """Import the Python module `name` from the shared object at `path`.
-
-    Raises:
-        LoadError: it is not a Python module of that name, or a dependency is missing.
-    """
-    with _lock:
-        if path.resolve() not in _opened:
-            defined = defined_namespaces(path)
-            _check_once(defined, path)
-            check_free(defined, path)
-        spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None:
-            msg = f"{path} cannot be imported: expected the file name of a Python module, which ends in .so"
-            raise LoadError(msg)
-        try:
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        except ImportError as error:
-            raise LoadError(_causes(path, str(error))) from error
-        _opened[path.resolve()] = set()
-        return module
-
-
 def _taken(namespace: str) -> str | None:
     """Where `namespace` is defined; None if it is not."""
     try:
-        # The dispatcher has no query for this: define the namespace for a moment, which fails if it is taken.
-        torch.library.Library(namespace, "DEF")._destroy()  # noqa: SLF001  otherwise only garbage collection ends it
+        # The dispatcher has no query for this: define the namespace for a moment, which fails if it is taken. Without
+        # _destroy only garbage collection ends it.
+        torch.library.Library(namespace, "DEF")._destroy()
     except ValueError:
         return "by PyTorch itself"
     except RuntimeError as error:
         place = re.search(r"Previous registration of \w+ was registered at (\S+?);", str(error))
-        opened = [str(path) for path, defined in _opened.items() if namespace in defined]
+        opened = [str(path) for path, one in _opened.items() if namespace in one.namespaces]
         return f"by {opened[0]}" if opened else f"at {place[1]}" if place else "by another library"
     return None
 
 
-def _check_registered(path: Path) -> None:
+def _check_registered(path: Path, handle: ctypes.PyDLL) -> None:
     with contextlib.suppress(AttributeError):  # built without opwright/op.h: it has no such function
-        ask = ctypes.CDLL(str(path)).opwright_load_error
+        ask = handle.opwright_load_error
         ask.restype = ctypes.c_char_p
         error = ask()
         if error is not None:
@@ -131,7 +274,13 @@ def _check_registered(path: Path) -> None:
 
 def _causes(path: Path, reason: str) -> str:
     causes = []
-    if symbol := re.search(r"undefined symbol: (\S+)", reason):
+    symbol = re.search(r"undefined symbol: (\S+)", reason)
+    if symbol and is_pythons(symbol[1]):
+        causes.append(
+            f"its operators use {symbol[1]} of Python, which a library of operators is not linked with: move what is "
+            "bound for Python into a source of its own, or load it as a module with opwright.load"
+        )
+    elif symbol:
         causes.append(
             f"it calls {symbol[1]}, which none of its libraries defines: link one that does (packages= or ldflags=)"
         )
@@ -143,10 +292,15 @@ def _causes(path: Path, reason: str) -> str:
         )
     if "cuda" in reason.lower() and torch.version.cuda is None:
         causes.append("it contains CUDA code, and this PyTorch is a CPU build: install a CUDA build of torch")
+    if "is already registered" in reason:
+        causes.append(
+            "pybind11 binds a C++ type once in a process, and an earlier build of the module has bound it: bind it "
+            "with py::module_local(), or load the new build in a new process"
+        )
     if "PyInit_" in reason:
         causes.append(
-            "it is not a Python module of that name: bind one with PYBIND11_MODULE(TORCH_EXTENSION_NAME, m), "
-            "or pass is_python_module=False"
+            f"it is a Python module of another name ({', '.join(module_names(path))}): bind it with "
+            "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m), or pass that name"
         )
     listed = "".join(f"\n  {number}. {cause}" for number, cause in enumerate(causes, 1))
     return f"{path} cannot be loaded: {reason}" + (f"\nLikely causes:{listed}" if listed else "")

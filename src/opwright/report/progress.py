@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import TYPE_CHECKING
-
-from rich.console import Console
-from rich.errors import LiveError
-from rich.text import Text
 
 from opwright.report.format import printable
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from rich.console import Console
     from rich.status import Status
     from typing_extensions import Self
 
@@ -33,10 +31,20 @@ class Progress:
     def __init__(self, name: str, *, verbose: bool = False, console: Console | None = None) -> None:
         self._name = name
         self._verbose = verbose
-        self._console = console or Console(stderr=True, highlight=False)
+        self._given = console
         self._status: Status | None = None
 
+    @functools.cached_property
+    def _console(self) -> Console:
+        # Imported where something is shown: a build that is found shows nothing.
+        from rich.console import Console
+
+        return self._given or Console(stderr=True, highlight=False)
+
     def __enter__(self) -> Self:
+        from rich.errors import LiveError
+        from rich.text import Text
+
         # A console can have only one live display; the caller's own has precedence.
         if self._console.is_terminal and not self._verbose:
             with contextlib.suppress(LiveError):
@@ -60,6 +68,8 @@ class Progress:
             done: how many parts of it are done.
             total: how many parts it has; None where that is not known.
         """
+        from rich.text import Text
+
         count = "" if total is None else f"[{done}/{total}]"
         line = self._line(" ".join(filter(None, (verb, count, what))))
         if self._status is not None:

@@ -12,6 +12,23 @@ from opwright.errors import OpwrightError, SpecError
 from opwright.spec.library import Library
 
 
+def op_file(path: str | Path) -> Path:
+    """The file that describes a library.
+
+    Args:
+        path: the folder of an `op.py`, or the file itself.
+
+    Raises:
+        SpecError: there is no `op.py`.
+    """
+    given = Path(path)
+    file = (given / "op.py" if given.is_dir() else given).resolve()
+    if not file.is_file():
+        msg = f"{given} holds no operator library: expected an op.py at {file}"
+        raise SpecError(msg)
+    return file
+
+
 def library_at(path: str | Path) -> Library:
     """Load the library that `path` describes.
 
@@ -21,11 +38,7 @@ def library_at(path: str | Path) -> Library:
     Raises:
         SpecError: there is no `op.py`, it raises, or it does not make exactly one library.
     """
-    given = Path(path)
-    file = (given / "op.py" if given.is_dir() else given).resolve()
-    if not file.is_file():
-        msg = f"{given} holds no operator library: expected an op.py at {file}"
-        raise SpecError(msg)
+    file = op_file(path)
     module_name = f"opwright_library_{hashlib.sha256(os.fsencode(file)).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(module_name, file)
     if spec is None or spec.loader is None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opwright.errors import SpecError
+from opwright.spec.annotations import arguments_from_text, results_from_text, schema_from_annotations
+from opwright.spec.stand_in import require_pytorch, standing_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,6 +58,9 @@ def schema_of(reference: Callable[..., Any], name: str, mutates: Sequence[str] =
     Raises:
         SpecError: an annotation is missing, or has no schema type.
     """
+    if (types := standing_in()) is not None:
+        known = schema_from_annotations(reference, name, mutates, types)
+        return known if known is not None else require_pytorch()
     # Imported here: describing operators must not cost the import of torch.
     from torch.library import infer_schema
 
@@ -87,6 +92,9 @@ def schema_of_text(schema: str) -> Any:
 
 def parameters_of(schema: str) -> tuple[Parameter, ...]:
     """The arguments of `schema`, in their order."""
+    if standing_in() is not None:
+        known = arguments_from_text(schema)
+        return tuple(Parameter(*one) for one in known) if known is not None else require_pytorch()
     return tuple(
         Parameter(
             argument.name,
@@ -100,6 +108,9 @@ def parameters_of(schema: str) -> tuple[Parameter, ...]:
 
 def results_of(schema: str) -> tuple[str, ...]:
     """The types of the results of `schema`, as TorchScript annotates them: `("Tensor", "List[Tensor]")`."""
+    if standing_in() is not None:
+        known = results_from_text(schema)
+        return tuple(known) if known is not None else require_pytorch()
     return tuple(str(result.type) for result in schema_of_text(schema).returns)
 
 

@@ -61,6 +61,16 @@ class Compiler:
         return max((at for at, word in enumerate(self.command) if shutil.which(word)), default=0)
 
     @functools.cached_property
+    def is_clang(self) -> bool:
+        """Whether it is clang++ or derived from it. It is started to tell, unless its name does."""
+        found = Path(shutil.which(self.host) or self.host)
+        names = f"{found.name} {found.resolve().name}"
+        if "clang" in names or "g++" in names:
+            return "clang" in names
+        macros = run([*self.command, "-x", "c++", "-dM", "-E", "/dev/null"], check=False).output
+        return "#define __clang__ " in macros
+
+    @functools.cached_property
     def version(self) -> str:
         """The line of `--version` with the compiler's version."""
         lines = run([*self.command, "--version"]).output.strip().splitlines()

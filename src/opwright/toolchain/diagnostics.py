@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from opwright.toolchain.refusals import refusal
+from opwright.toolchain.refusals import refusal, torch_refusal
 
 # file:line:column: error: … (g++, clang++), file(line): error … (nvcc), CMake Error at …
 _ERROR = re.compile(r"^(?:[^\s:(][^:(]*[:(]\d+.*?\b(?:fatal )?error\b|CMake Error|ninja: error|\S*nvcc fatal)")
@@ -54,6 +54,8 @@ def _with_context(lines: list[str], at: int) -> Diagnostic:
     last = at
     while last + 1 < len(lines) and last - first < _MOST_LINES and _BELONGS.search(lines[last + 1]):
         last += 1
+    if refused := torch_refusal(lines[first:at], lines[at], lines[at + 1 : last + 1]):
+        return Diagnostic(refused.text)
     more = sum(bool(_ERROR.search(line)) for line in lines[last + 1 :])
     text = "\n".join(lines[first : last + 1])
     return Diagnostic(text + (f"\n(and {more} more error{'s' * (more > 1)})" if more else ""))

@@ -21,13 +21,31 @@ if TYPE_CHECKING:
     from opwright.toolchain.pytorch import PyTorch
 
 Abi = Literal["stable", "full"]
+# What becomes of Python in the sources: there is none; they make a module that Python can import; or they register
+# operators as well, and what they bind for Python is left out of the shared object.
+Python = Literal["none", "module", "dropped"]
 
 # C++20: the headers check schemas with consteval, and ATen requires it from PyTorch 2.13 on.
 STANDARD = "-std=c++20"
 # Runs on PyTorch 2.11 and newer: with it defined, the stable headers declare only what 2.11 has.
 TARGET_VERSION = "-DTORCH_TARGET_VERSION=0x020b000000000000"
-# -fno-gnu-unique: a library that holds a GNU-unique symbol can never be unloaded.
-_COMMON = ("-O3", "-fPIC", "-fno-gnu-unique")
+# A library that holds a GNU-unique symbol can never be unloaded. clang++ makes no such symbols and has no such flag.
+_ONLY_GCC = "-fno-gnu-unique"
+_COMMON = ("-O3", "-fPIC", _ONLY_GCC)
+# The last -O counts. -g3 also describes macros. At -Og too many variables are optimized out.
+DEBUG = ("-O0", "-g3")
+# nvcc accepts one -O. -G describes what runs on the GPU, for cuda-gdb.
+_CUDA_DEBUG = ("-O0", "-g", "-G")
+# Each function in a section of its own, so that the linker can leave out those that only a binding calls.
+_SECTIONS = ("-ffunction-sections", "-fdata-sections")
+# Hides PyInit_, so that nothing that is kept calls the binding.
+_HIDE_MODULE = Path(__file__).with_name("hide_module.map")
+# PyTorch's own, which its headers for CUDA expect: without them, operators for half precision are ambiguous.
+_CUDA_NO = ("HALF_OPERATORS", "HALF_CONVERSIONS", "BFLOAT16_CONVERSIONS", "HALF2_OPERATORS")
+# Sources only declare the functions that opwright/common.h is about.
+COMMON_ELSEWHERE = "-DOPWRIGHT_COMMON_ELSEWHERE"
+# For sources of opwright's own in which no time is spent when they run.
+QUICK = "-O1"
 # Data-centre GPUs in use, and PTX, which the driver compiles for later ones.
 _CUDA_ARCHITECTURES = "8.0;9.0+PTX"
 
@@ -35,6 +53,12 @@ _CUDA_ARCHITECTURES = "8.0;9.0+PTX"
 def include_path() -> Path:
     """The folder that contains `opwright/op.h`."""
     return Path(__file__).resolve().parents[1] / "include"
+
+
+def for_clang(command: Iterable[str]) -> tuple[str, ...]:
+    """`command`, without what g++ has and clang++ lacks, also among the flags that nvcc passes on to clang++."""
+    words = (re.sub(rf"^(-Xcompiler=.*?),{_ONLY_GCC}(?=,|$)", r"\1", word) for word in command)
+    return tuple(word for word in words if word != _ONLY_GCC)
 
 
 def defines(abi: Abi, name: str, *, cuda: bool) -> list[str]:
@@ -50,12 +74,17 @@ def visibility(abi: Abi) -> list[str]:
     return ["-fvisibility=hidden"] if abi == "stable" else []
 
 
+def sections(python: Python) -> list[str]:
+    """Flags that let the linker leave out what only a binding calls."""
+    return list(_SECTIONS) if python == "dropped" else []
+
+
 def system_include_dirs(
-    abi: Abi, torch: PyTorch, *, python_module: bool = False, cuda_home: Path | None = None
+    abi: Abi, torch: PyTorch, *, python: Python = "none", cuda_home: Path | None = None
 ) -> list[Path]:
     """Folders of headers that are not the author's own, whose warnings are suppressed."""
     folders = torch.include_dirs if abi == "full" else torch.include_dirs[:1]
-    if abi == "full" or python_module:
+    if abi == "full" or python != "none":
         folders = [*folders, Path(sysconfig.get_paths()["include"])]
     # The C++ sources of a mixed library may include cuda_runtime.h too; nvcc finds it by itself.
     return [*folders, *([cuda_home / "include"] if cuda_home else [])]
@@ -67,16 +96,17 @@ def cxx_flags(
     name: str,
     *,
     packages: Iterable[Package] = (),
-    python_module: bool = False,
+    python: Python = "none",
     cuda_home: Path | None = None,
 ) -> list[str]:
     """Flags for a C++ source."""
     return [
         STANDARD,
         *_COMMON,
+        *sections(python),
         *visibility(abi),
         *defines(abi, name, cuda=cuda_home is not None),
-        *_includes(system_include_dirs(abi, torch, python_module=python_module, cuda_home=cuda_home)),
+        *_includes(system_include_dirs(abi, torch, python=python, cuda_home=cuda_home)),
         *(flag for package in packages for flag in package.cflags),
     ]
 
@@ -87,18 +117,24 @@ def cuda_flags(
     name: str,
     *,
     packages: Iterable[Package] = (),
-    python_module: bool = False,
+    python: Python = "none",
+    given: Sequence[str] = (),
+    debug: bool = False,
 ) -> list[str]:
-    """Flags for a CUDA source, compiled by nvcc."""
-    host = ",".join([*_COMMON[1:], *visibility(abi)])
+    """Flags for a CUDA source, compiled by nvcc; `given` are the author's, which are not repeated."""
+    host = ",".join([*_COMMON[1:], *sections(python), *visibility(abi)])
+    # nvcc accepts one standard, and builds for every architecture that it is given.
+    standard = [] if any(flag.startswith(("-std=", "--std=")) for flag in given) else [STANDARD]
+    architectures = [] if any("arch" in flag for flag in given) else default_cuda_architectures()
     return [
-        STANDARD,
-        _COMMON[0],
+        *standard,
+        *(_CUDA_DEBUG if debug else _COMMON[:1]),
         "--expt-relaxed-constexpr",
-        *cuda_architectures(os.environ.get("TORCH_CUDA_ARCH_LIST") or _CUDA_ARCHITECTURES),
+        *architectures,
         f"-Xcompiler={host}",
+        *(f"-D__CUDA_NO_{name}__" for name in _CUDA_NO if abi == "full"),
         *defines(abi, name, cuda=True),
-        *_includes(system_include_dirs(abi, torch, python_module=python_module)),
+        *_includes(system_include_dirs(abi, torch, python=python)),
         *(flag for package in packages for flag in package.cflags),
     ]
 
@@ -108,11 +144,11 @@ def link_flags(
     torch: PyTorch,
     *,
     packages: Iterable[Package] = (),
-    python_module: bool = False,
+    python: Python = "none",
     cuda_home: Path | None = None,
 ) -> list[str]:
     """Flags for linking a shared object."""
-    libraries = ["c10", "torch_cpu", "torch", *(["torch_python"] if python_module else [])]
+    libraries = ["c10", "torch_cpu", "torch"]
     flags = [
         "-shared",
         f"-L{torch.lib_dir}",
@@ -122,15 +158,32 @@ def link_flags(
         "-Wl,--pop-state",
         # A package such as opencv4 lists dozens of libraries: keep those that are called.
         "-Wl,--push-state,--as-needed",
+        *(["-ltorch_python"] if python == "module" else []),
         *(flag for package in packages for flag in package.ldflags),
         "-Wl,--pop-state",
     ]
+    if python == "dropped":
+        flags += linked_without_module()
     if cuda_home is not None:
         return [*flags, f"-L{cuda_home / 'lib64'}", "-lcudart"]
-    if abi == "stable" and not python_module:
+    if abi == "stable" and python == "none":
         # A missing library fails the link, with its name, and not the first import.
         flags.append("-Wl,--no-undefined")
     return flags
+
+
+def linked_without_module() -> list[str]:
+    """Flags for the linker that leave out a Python module, and all that only the module calls."""
+    return ["-Wl,--gc-sections", f"-Wl,--version-script={_HIDE_MODULE}"]
+
+
+def default_cuda_architectures() -> list[str]:
+    """The flags of nvcc for `$TORCH_CUDA_ARCH_LIST`, or for data-centre GPUs if it is not set.
+
+    Raises:
+        ToolchainError: the variable is not such a list.
+    """
+    return cuda_architectures(os.environ.get("TORCH_CUDA_ARCH_LIST") or _CUDA_ARCHITECTURES)
 
 
 def cuda_architectures(listed: str) -> list[str]:

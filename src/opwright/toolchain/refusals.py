@@ -1,4 +1,4 @@
-"""Finds in g++'s output why opwright's headers rejected a kernel, and states it in one sentence."""
+"""Finds in a compiler's output why opwright's or PyTorch's headers rejected a kernel, and states it in one sentence."""
 
 from __future__ import annotations
 
@@ -19,11 +19,32 @@ _SENTENCES = {
     "the_schema_is_malformed": "the schema is malformed",
     "no_such_operator_is_defined": "no operator of this name is defined",
 }
+# PyTorch's own headers: an error in them, and the author's line that registers the kernel. g++ writes the line before
+# the error, clang++ and nvcc after it.
+_IN_TORCH = re.compile(r"^\S*/torch/include/(?:ATen/core|c10|torch)/[^\s:(]+[:(]\d+.*?error: (.*)")
+_TORCH_PLACE = re.compile(
+    r"^(\S+?:\d+:\d+): +required from here|^(\S+?:\d+:\d+): note: in instantiation .* requested here"
+    r"|at line (\d+) of (\S+)"
+)
+_REGISTRATION = re.compile(r"CppFunction|torch::Library::(?:def|impl)\b")
+_KERNEL = re.compile(r"\bFunc = c10::CompileTimeFunctionPointer<(.+?\)), &?([\w:]+)>")
+_POINTER = re.compile(r"\bFunc = ([^;\]]+\))(?=[;\]])")
+_PREFIX = re.compile(
+    r"^static assertion failed(?: due to requirement .*?| with)?:? ?\"?(?:INVALID TYPE: "
+    r"|You tried to register a kernel with an unsupported (?:integral )?(?:input|output) type[:.] ?)?"
+)
+# What PyTorch's headers say, and what to use in C++.
+_INSTEAD = (
+    (re.compile(r"vector<bool>"), "std::vector<bool>: use c10::List<bool>"),
+    (re.compile(r"float is not supported|type: float\b"), "float: use double, which the schema calls float"),
+    (re.compile(r"integral"), "an integer other than int64_t: use int64_t, which the schema calls int"),
+    (re.compile(r"const char\*"), "const char*: use std::string_view, which the schema calls str"),
+)
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why opwright's headers rejected a kernel.
+    """Why opwright's or PyTorch's headers rejected a kernel.
 
     Attributes:
         text: the reason in one sentence, with its place in the author's source.
@@ -54,6 +75,33 @@ def refusal(leading: list[str], error: str) -> Refusal | None:
         text += f"\n  written: {_unescaped(place[2])}" + (f"\n  kernel:  {kernel}" if kernel else "")
     text += f"\n  schema:  {_unescaped(schema)}" if schema else ""
     return Refusal(text, is_signature=refused[1] == _SIGNATURE)
+
+
+def torch_refusal(leading: list[str], error: str, following: list[str]) -> Refusal | None:
+    """The refusal of PyTorch's own headers that `error` reports; None if it reports another error.
+
+    Args:
+        leading: the lines before the error that belong to it.
+        error: the line with the error.
+        following: the lines after it that belong to it.
+    """
+    found = _IN_TORCH.match(error)
+    around = [*leading, *following]
+    if found is None or not any(_REGISTRATION.search(line) for line in around):
+        return None
+    places = [place for line in around if (place := _TORCH_PLACE.search(line))]
+    if not places:
+        return None
+    place = places[-1]
+    where = place[1] or place[2] or f"{place[4]}:{place[3]}"
+    said = _PREFIX.sub("", found[1]).rstrip('"')
+    what = next((instead for pattern, instead in _INSTEAD if pattern.search(found[1])), said)
+    text = f"{where}: error: PyTorch does not support a type in the signature of this kernel: {what}"
+    if kernel := next((kernel for line in around if (kernel := _KERNEL.search(line))), None):
+        text += f"\n  kernel:    {kernel[2]}\n  signature: {kernel[1]}"
+    elif pointer := next((pointer for line in around if (pointer := _POINTER.search(line))), None):
+        text += f"\n  signature: {pointer[1].replace(' (*)', '')}"
+    return Refusal(text, is_signature=False)
 
 
 def _unescaped(text: str) -> str:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
+import resource
+import select
 import shlex
 import signal
 import subprocess
+import sys
+import tempfile
 import threading
 import time
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -145,6 +151,85 @@ def _killed_after(process: subprocess.Popen[str], timeout_s: float | TimeLimit |
     finally:
         ended.set()
         waiter.join()
+
+
+class Attached:
+    """A program that runs while this one goes on, with the same streams, but out of reach of the terminal's Ctrl-C.
+
+    Args:
+        command: the program and its arguments; no shell is involved.
+        silent: discard its standard output.
+
+    Raises:
+        ToolchainError: the program does not exist or cannot be run.
+    """
+
+    def __init__(self, command: Sequence[str | Path], *, silent: bool = False) -> None:
+        line = [str(word) for word in command]
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  opwright composed the command
+                line,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL if silent else None,
+                start_new_session=True,
+            )
+        except (FileNotFoundError, PermissionError) as error:
+            raise _not_runnable(line, error) from error
+
+    def exit_code(self) -> int | None:
+        """Its exit status, negative for the signal that ended it; None while it runs."""
+        return self._process.poll()
+
+    def stop(self, patience_s: float = 20.0) -> None:
+        """End it and what it started: by SIGTERM, so that it cleans up, and by force after `patience_s` seconds."""
+        for number, limit_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, None)):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(limit_s)
+                return
+
+
+def run_forked(act: Callable[[], None], *, timeout_s: float) -> Completed:
+    """Run a function in a forked copy of this process, for what may end a process.
+
+    The copy has no other threads, and what the function changes in it has no effect here.
+
+    Args:
+        act: the function. The text of an exception that it raises is printed after a NUL; the exit status is then 1.
+        timeout_s: kill the copy after this many seconds.
+    """
+    with tempfile.TemporaryFile() as printed:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of other threads, which `act` does not need
+            process = os.fork()
+        if process == 0:
+            _act_and_end(act, printed.fileno())
+        watched = os.pidfd_open(process)
+        try:
+            ended, _, _ = select.select([watched], [], [], timeout_s)
+        finally:
+            os.close(watched)
+        if not ended:
+            os.kill(process, signal.SIGKILL)
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        printed.seek(0)
+        return Completed("", printed.read().decode(errors="replace"), status, timed_out=not ended)
+
+
+def _act_and_end(act: Callable[[], None], output: int) -> NoReturn:
+    status = 1
+    try:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        faulthandler.disable()  # it may print elsewhere
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        act()
+        status = 0
+    finally:
+        if (error := sys.exc_info()[1]) is not None:
+            os.write(output, b"\0" + str(error).encode(errors="replace"))
+        os._exit(status)
 
 
 def become(command: Sequence[str | Path]) -> NoReturn:

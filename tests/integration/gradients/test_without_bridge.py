@@ -82,6 +82,7 @@ def test_a_bridge_that_the_compiler_rejects_is_blamed_on_nothing_else(
     source = tmp_path / "bridge.cpp"
     source.write_text("int bridge() { return not_declared; }\n")
     monkeypatch.setattr(bridge, "SOURCE", source)
+    monkeypatch.setattr(bridge, "_bridges", {})
     with pytest.raises(BridgeError) as caught:
         bridge.build_bridge()
     assert str(caught.value).startswith("opwright's C++ autograd bridge does not build; your library is not at fault. ")

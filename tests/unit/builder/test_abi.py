@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.builder.abi import abi_of, makes_python_module
+from opwright.builder.abi import abi_of, makes_python_module, uses_python
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,3 +68,30 @@ def test_a_binding_makes_a_python_module(tmp_path: Path, text: str) -> None:
 
 def test_operators_alone_make_no_python_module(tmp_path: Path) -> None:
     assert not makes_python_module([_source(tmp_path, "TORCH_LIBRARY(mine, m) {}  // not PYBIND11_MODULE")])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#ifdef _WIN32\n#include <Python.h>\nPyMODINIT_FUNC PyInit_mine() {}\n#endif\n",
+        "#if defined(_WIN32)\nint a;\n#elif defined(_MSC_VER)\nPyMODINIT_FUNC PyInit_mine() {}\n#endif\n",
+        "#ifdef _WIN32\n#ifdef WITH_PYTHON\nPyMODINIT_FUNC PyInit_mine() {}\n#endif\n#endif\n",
+    ],
+)
+def test_a_binding_for_windows_alone_makes_no_python_module(tmp_path: Path, text: str) -> None:
+    assert not makes_python_module([_source(tmp_path, text)])
+
+
+def test_a_binding_beside_blocks_for_windows_makes_a_python_module(tmp_path: Path) -> None:
+    text = "#ifdef _WIN32\nint a;\n#else\nPyMODINIT_FUNC PyInit_mine() {}\n#endif\n"
+    assert makes_python_module([_source(tmp_path, text)])
+    text = "#ifdef _WIN32\nint a;\n#endif\n#ifndef NOTHING\nPyMODINIT_FUNC PyInit_mine() {}\n#endif\n"
+    assert makes_python_module([_source(tmp_path, text)])
+
+
+@pytest.mark.parametrize("header", ["Python.h", "torch/extension.h", "torch/python.h", "pybind11/stl.h"])
+def test_headers_of_python_are_seen_through_ones_own(tmp_path: Path, header: str) -> None:
+    _source(tmp_path, f"#include <{header}>\n", "mine.h")
+    source = _source(tmp_path, '#include "mine.h"\n')
+    assert uses_python([source])
+    assert not uses_python([_source(tmp_path, "#include <torch/library.h>\n", "b.cpp")])

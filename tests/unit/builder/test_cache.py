@@ -242,6 +242,36 @@ def test_what_dead_builders_of_other_libraries_left_is_cleared_and_what_a_living
         assert living.is_dir()
 
 
+def test_where_locks_do_not_reach_other_machines_what_is_left_stays_for_a_day(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opwright.builder.mounts.Mount.locks_reach_other_machines", False)
+    (cache.root / "work").mkdir(parents=True)
+    names = {"recipe.new", "recipe.old", "other.new", "other.old"}
+    for name in names:
+        (cache.root / "work" / name).mkdir()
+        then = time.time() - (25 if "old" in name else 23) * 3600
+        os.utime(cache.root / "work" / name, (then, then))
+    with cache.building("recipe", _ignore) as work:
+        assert {path.name for path in work.parent.iterdir()} - {work.name} == {"recipe.new", "other.new"}
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP])
+def test_a_file_system_without_locks_is_refused_with_the_reason(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("fcntl.flock", fail)
+    with pytest.raises(
+        CacheError,
+        match=rf"^the cache at {cache.root} cannot be used: its file system \(\w+, at /.*\) has no locks \("
+        rf"{os.strerror(code)}\), which several builds at once need\. Set OPWRIGHT_CACHE to a folder on a disk of this",
+    ):
+        cache.keep_source("int a;", "a.cpp")
+
+
 def test_a_failed_build_leaves_nothing_and_frees_the_lock(cache: Cache) -> None:
     with pytest.raises(ZeroDivisionError), cache.building("recipe", _ignore):
         raise ZeroDivisionError

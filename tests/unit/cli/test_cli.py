@@ -25,12 +25,14 @@ def opwright(*arguments: str, **environment: str) -> subprocess.CompletedProcess
 
 def test_help_names_every_verb_and_every_exit_code() -> None:
     shown = opwright("--help").stdout
-    verbs = ("new", "build", "check", "bench", "ship", "migrate", "verify", "run", "doctor")
+    verbs = ("new", "build", "check", "bench", "ship", "migrate", "verify", "run", "cache", "doctor")
     for word in (*verbs, "Exit codes: 0 done, 2 wrong usage, 3 op.py"):
         assert word in shown
 
 
-@pytest.mark.parametrize("verb", ["new", "build", "check", "bench", "ship", "migrate", "verify", "run", "doctor"])
+@pytest.mark.parametrize(
+    "verb", ["new", "build", "check", "bench", "ship", "migrate", "verify", "run", "cache", "doctor"]
+)
 def test_the_help_of_a_verb_has_examples_and_json(verb: str) -> None:
     shown = opwright(verb, "--help").stdout
     assert "Examples" in shown
@@ -38,7 +40,9 @@ def test_the_help_of_a_verb_has_examples_and_json(verb: str) -> None:
     assert "--json" in shown
 
 
-@pytest.mark.parametrize("verb", ["new", "build", "check", "bench", "ship", "migrate", "verify", "run", "doctor"])
+@pytest.mark.parametrize(
+    "verb", ["new", "build", "check", "bench", "ship", "migrate", "verify", "run", "cache", "doctor"]
+)
 def test_an_example_in_the_help_of_a_verb_fits_on_a_line_of_80_columns(verb: str) -> None:
     shown = opwright(verb, "--help", COLUMNS="80").stdout
     examples = shown.partition("Examples:")[2].partition("\n\n\n")[0].split("\n\n")

@@ -43,6 +43,23 @@ def test_architectures_become_code_and_ptx() -> None:
     ]
 
 
+def test_clang_is_spared_what_only_gcc_knows_also_behind_nvcc() -> None:
+    torch = find_pytorch()
+    for command in (flags.cxx_flags("stable", torch, "mine"), flags.cuda_flags("stable", torch, "mine")):
+        spared = flags.for_clang(command)
+        assert any("gnu-unique" in word for word in command)
+        assert not any("gnu-unique" in word for word in spared)
+        assert len(command) - len(spared) == ("-fno-gnu-unique" in command)
+    assert "-Xcompiler=-fPIC,-fvisibility=hidden" in spared
+
+
+def test_nvcc_is_given_one_level_of_optimization() -> None:
+    for debug, level in ((False, "-O3"), (True, "-O0")):
+        command = flags.cuda_flags("stable", find_pytorch(), "mine", debug=debug)
+        assert [word for word in command if word.startswith("-O")] == [level]
+        assert ("-G" in command) == debug
+
+
 @pytest.mark.parametrize("entry", ["sm_80", "80", "9.0+ptx", "native"])
 def test_an_architecture_of_another_form_is_refused(entry: str) -> None:
     with pytest.raises(ToolchainError, match=r"TORCH_CUDA_ARCH_LIST contains '.*'; expected entries such as 9\.0"):

@@ -53,3 +53,55 @@ def test_only_a_difference_between_schema_and_kernel_is_about_a_signature() -> N
 def test_a_failed_build_says_by_its_class_whether_a_signature_differs() -> None:
     assert type(failure(Completed("g++ a.cpp", DIFFER, 1))) is SignatureError
     assert type(failure(Completed("g++ a.cpp", UNKNOWN, 1))) is BuildError
+
+
+TORCH = "/venv/torch/include/ATen/core"
+VECTOR_OF_BOOL = f"""\
+{TORCH}/boxing/impl/make_boxed_from_unboxed_functor.h: In instantiation of 'struct assert_is_valid_input_type\
+<std::vector<bool>, false, void>':
+{TORCH}/../../torch/library.h:120:66:   required from 'torch::CppFunction::CppFunction(Func*, nullptr_t) \
+[with Func = at::Tensor(const at::Tensor&, std::vector<bool>); nullptr_t = std::nullptr_t]'
+a.cpp:6:31:   required from here
+{TORCH}/boxing/impl/make_boxed_from_unboxed_functor.h:231:25: error: static assertion failed: You tried to register a \
+kernel with an unsupported input type: vector<bool>. Please use List<bool> instead.
+  231 |       guts::false_t<T>::value,
+"""
+FLOAT = f"""\
+{TORCH}/../../torch/library.h:695:17:   required from 'torch::Library& torch::Library::impl(Name, Func&&) & \
+[with Name = const char*; Func = c10::CompileTimeFunctionPointer<float(const at::Tensor&), scale>]'
+a.cpp:5:42:   required from here
+{TORCH}/op_registration/infer_schema.h:41:21: error: static assertion failed: INVALID TYPE: float is not supported as \
+an argument type, use double instead
+"""
+OF_CLANG = f"""\
+{TORCH}/boxing/impl/make_boxed_from_unboxed_functor.h:221:7: error: static assertion failed due to requirement \
+'guts::false_t<const char *>::value': You tried to register a kernel with an unsupported input type: const char*. \
+Please use std::string_view instead.
+{TORCH}/x.h:1:1: note: in instantiation of template class 'assert_is_valid_input_type<const char *>' requested here
+a.cpp:7:31: note: in instantiation of function template specialization 'torch::Library::def<int>' requested here
+"""
+
+
+def test_a_type_that_pytorch_refuses_is_one_sentence_at_the_authors_place() -> None:
+    assert first_error(VECTOR_OF_BOOL).text.splitlines() == [
+        (
+            "a.cpp:6:31: error: PyTorch does not support a type in the signature of this kernel: "
+            "std::vector<bool>: use c10::List<bool>"
+        ),
+        "  signature: at::Tensor(const at::Tensor&, std::vector<bool>)",
+    ]
+    assert first_error(FLOAT).text.splitlines() == [
+        (
+            "a.cpp:5:42: error: PyTorch does not support a type in the signature of this kernel: "
+            "float: use double, which the schema calls float"
+        ),
+        "  kernel:    scale",
+        "  signature: float(const at::Tensor&)",
+    ]
+    assert first_error(OF_CLANG).text.startswith("a.cpp:7:31: error: ")
+    assert "const char*: use std::string_view" in first_error(OF_CLANG).text
+
+
+def test_an_error_in_pytorchs_headers_that_is_not_about_a_kernel_stays_as_it_is() -> None:
+    text = f"{TORCH}/Tensor.h:3:1: error: static assertion failed: INVALID TYPE: float\n"
+    assert first_error(text).text == text.strip()

@@ -240,14 +240,15 @@ def _cache_folder() -> Iterator[None]:
     """A folder of opwright's own for what Inductor keeps: its name becomes part of the compiled code."""
     name = "TORCHINDUCTOR_CACHE_DIR"
     before = os.environ.get(name)
-    os.environ[name] = str(Cache().foreign_folder("inductor"))
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = before
+    with Cache().using_foreign_folder("inductor") as folder:
+        os.environ[name] = str(folder)
+        try:
+            yield
+        finally:
+            if before is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = before
 
 
 def _called(program: ExportedProgram) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import _pytree as pytree
 
-from opwright.builder.symbols import needs_python
+from opwright.builder.symbols import needs_python, python_calls
 from opwright.checker.kinds import Kind
 from opwright.checker.models import repro, source
 from opwright.checker.models.gradients import has_gradient, judge_gradients, requiring_grad
@@ -65,6 +65,11 @@ def why_not(subject: Subject) -> str:
     if not has_native_kernel(subject.op.qualified_name, subject.device):
         block = f"OPWRIGHT_IMPL({subject.library.namespace}, {subject.device.upper()}, m)"
         return _needs_kernel(subject.op, f"implement {subject.op.name} in {block}")
+    if subject.path is not None and (calls := python_calls(subject.path)):
+        return (
+            f"{subject.path.name} calls {calls[0]} of Python, so a process without Python cannot open it: move what is "
+            "bound for Python out of the operators' sources"
+        )
     return _why_no_compiler()
 
 

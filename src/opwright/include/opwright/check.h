@@ -9,15 +9,11 @@
 //     OPWRIGHT_CHECK(height > 0, "height must be positive, got ", height);
 #pragma once
 
+#include <opwright/common.h>
 #include <opwright/types.h>
 
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -97,52 +93,80 @@ constexpr std::string_view device_name(DeviceType type) {
 
 namespace detail {
 
-// Appends a part of a message, as Python writes it: a shape as "(4, 3)", a dtype as "float32", a device as "cuda:0".
-template <class Part>
-void append(std::string& to, const Part& part) {
-    if constexpr (std::is_same_v<Part, bool>) {
-        to += part ? "True" : "False";
-    } else if constexpr (std::is_same_v<Part, ScalarType>) {
-        to += dtype_name(part);
-    } else if constexpr (std::is_same_v<Part, DeviceType>) {
-        to += device_name(part);
-    } else if constexpr (std::is_same_v<Part, Device>) {
-        to += device_name(part.type());
-        if (!part.is_cpu() && part.has_index()) to += ":" + std::to_string(part.index());
-    } else if constexpr (std::is_arithmetic_v<Part>) {
-        std::array<char, 32> digits{};
-        to.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), part).ptr);
-    } else if constexpr (std::is_convertible_v<const Part&, std::string_view>) {
-        to += std::string_view(part);
-    } else {
-        to += "(";
-        std::size_t i = 0;
-        for (const std::int64_t size : part) {
-            if (i++ > 0) to += ", ";
-            to += size < 0 ? "*" : std::to_string(size);
-        }
-        to += i == 1 ? ",)" : ")";
-    }
-}
+// A part of a message, and the function that appends it as Python writes it.
+struct MessagePart {
+    const void* value;
+    void (*append)(std::string& to, const void* value);
+};
 
-// "2, 3 or 4"
+OPWRIGHT_COMMON void append_text(std::string& to, const void* text);  // a const char*
+OPWRIGHT_COMMON void append_view(std::string& to, const void* view);
+OPWRIGHT_COMMON void append_bool(std::string& to, const void* value);
+OPWRIGHT_COMMON void append_dtype(std::string& to, const void* dtype);         // "float32"
+OPWRIGHT_COMMON void append_device(std::string& to, const void* device);       // "cuda:0"
+OPWRIGHT_COMMON void append_device_type(std::string& to, const void* device);  // "cuda"
+OPWRIGHT_COMMON void append_int64(std::string& to, const void* number);
+OPWRIGHT_COMMON void append_uint64(std::string& to, const void* number);
+OPWRIGHT_COMMON void append_float(std::string& to, const void* number);
+OPWRIGHT_COMMON void append_double(std::string& to, const void* number);
+OPWRIGHT_COMMON void append_sizes(std::string& to, const void* sizes);  // "(4, 3)"; a HeaderOnlyArrayRef<int64_t>
+
+// A number of any type, until the message is written.
+template <class Number>
+using Widest = std::conditional_t<std::is_floating_point_v<Number>,
+                                  std::conditional_t<std::is_same_v<Number, float>, float, double>,
+                                  std::conditional_t<std::is_signed_v<Number>, std::int64_t, std::uint64_t>>;
+
+// The part of a message that shows `value`, which has to outlive it.
 template <class T>
-std::string one_of(std::initializer_list<T> choices) {
-    std::string words;
-    std::size_t i = 0;
-    for (const T& choice : choices) {
-        if (i > 0) words += i + 1 == choices.size() ? " or " : ", ";
-        append(words, choice);
-        ++i;
+MessagePart part_of(const T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+        return {&value, append_bool};
+    } else if constexpr (std::is_same_v<T, ScalarType>) {
+        return {&value, append_dtype};
+    } else if constexpr (std::is_same_v<T, DeviceType>) {
+        return {&value, append_device_type};
+    } else if constexpr (std::is_same_v<T, Device>) {
+        return {&value, append_device};
+    } else if constexpr (std::is_same_v<T, std::int64_t>) {
+        return {&value, append_int64};
+    } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+        return {&value, append_uint64};
+    } else if constexpr (std::is_same_v<T, float>) {
+        return {&value, append_float};
+    } else if constexpr (std::is_same_v<T, double>) {
+        return {&value, append_double};
+    } else if constexpr (std::is_same_v<T, HeaderOnlyArrayRef<std::int64_t>>) {
+        return {&value, append_sizes};
+    } else if constexpr (std::is_arithmetic_v<T>) {
+        return {&value, [](std::string& to, const void* number) {
+                    const auto widened = static_cast<Widest<T>>(*static_cast<const T*>(number));
+                    const MessagePart part = part_of(widened);
+                    part.append(to, part.value);
+                }};
+    } else if constexpr (std::is_array_v<T>) {
+        return {value, append_text};
+    } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+        return {&value, [](std::string& to, const void* text) {
+                    const std::string_view view = *static_cast<const T*>(text);
+                    append_view(to, &view);
+                }};
+    } else {
+        return {&value, [](std::string& to, const void* range) {
+                    const T& sizes = *static_cast<const T*>(range);
+                    const std::vector<std::int64_t> copied(sizes.begin(), sizes.end());
+                    const HeaderOnlyArrayRef<std::int64_t> all(copied);
+                    append_sizes(to, &all);
+                }};
     }
-    return words;
 }
 
+[[noreturn]] OPWRIGHT_COMMON void fail_with(std::initializer_list<MessagePart> parts);
+
+// Throws the concatenated parts.
 template <class... Parts>
 [[noreturn, gnu::cold, gnu::noinline]] void fail(const Parts&... parts) {
-    std::string message;
-    (append(message, parts), ...);
-    throw std::runtime_error(message);
+    fail_with({part_of(parts)...});
 }
 
 }  // namespace detail
@@ -158,105 +182,43 @@ template <class... Parts>
         }                                                                                                     \
     } while (false)
 
-namespace detail {
-
-template <class T>
-void finite_elements(const Tensor& tensor, std::string_view name) {
-    const T* data = static_cast<const T*>(tensor.const_data_ptr());
-    const auto sizes = tensor.sizes();
-    const auto strides = tensor.strides();
-    const std::int64_t count = tensor.numel();
-    for (std::int64_t i = 0; i < count; ++i) {
-        std::int64_t offset = 0;
-        std::int64_t rest = i;
-        for (std::size_t d = sizes.size(); d-- > 0; rest /= sizes[d]) offset += rest % sizes[d] * strides[d];
-        if (std::isfinite(data[offset])) continue;
-        std::vector<std::int64_t> index(sizes.size());
-        rest = i;
-        for (std::size_t d = sizes.size(); d-- > 0; rest /= sizes[d]) index[d] = rest % sizes[d];
-        fail(name, " must be finite, got ", data[offset], " at ", index);
-    }
-}
-
-}  // namespace detail
-
 namespace check {
 
 // In `sizes`: a dimension of any size.
 inline constexpr std::int64_t any = -1;
 
-inline void device(const Tensor& tensor, std::string_view name, DeviceType wanted) {
-    const Device got = tensor.device();
-    OPWRIGHT_CHECK(got.type() == wanted, name, " must be on ", wanted, ", got ", got, ": move it with .to('", wanted,
-                   "')");
-}
+OPWRIGHT_COMMON void device(const Tensor& tensor, std::string_view name, DeviceType wanted);
 
-inline void same_device(const Tensor& tensor, std::string_view name, const Tensor& other, std::string_view other_name) {
-    const Device got = tensor.device();
-    const Device wanted = other.device();
-    OPWRIGHT_CHECK(got == wanted, name, " must be on the device of ", other_name, ", ", wanted, ", got ", got,
-                   ": move it with .to(", other_name, ".device)");
-}
+OPWRIGHT_COMMON void same_device(const Tensor& tensor, std::string_view name, const Tensor& other,
+                                 std::string_view other_name);
 
-inline void dtype(const Tensor& tensor, std::string_view name, std::initializer_list<ScalarType> wanted) {
-    const ScalarType got = tensor.scalar_type();
-    for (const ScalarType one : wanted) {
-        if (one == got) return;
-    }
-    detail::fail(name, " must be ", detail::one_of(wanted), ", got ", got, ": convert it with .to(torch.",
-                 *wanted.begin(), ")");
-}
+OPWRIGHT_COMMON void dtype(const Tensor& tensor, std::string_view name, std::initializer_list<ScalarType> wanted);
 
 inline void dtype(const Tensor& tensor, std::string_view name, ScalarType wanted) {
     dtype(tensor, name, {wanted});
 }
 
-inline void rank(const Tensor& tensor, std::string_view name, std::initializer_list<std::int64_t> wanted) {
-    const std::int64_t got = tensor.dim();
-    for (const std::int64_t one : wanted) {
-        if (one == got) return;
-    }
-    detail::fail(name, " must have ", detail::one_of(wanted),
-                 *wanted.begin() == 1 && wanted.size() == 1 ? " dimension" : " dimensions", ", got ", got, ": shape ",
-                 tensor.sizes());
-}
+OPWRIGHT_COMMON void rank(const Tensor& tensor, std::string_view name, std::initializer_list<std::int64_t> wanted);
 
 inline void rank(const Tensor& tensor, std::string_view name, std::int64_t wanted) {
     rank(tensor, name, {wanted});
 }
 
-inline void sizes(const Tensor& tensor, std::string_view name, std::initializer_list<std::int64_t> wanted) {
-    const auto got = tensor.sizes();
-    bool fits = got.size() == wanted.size();
-    for (std::size_t i = 0; fits && i < got.size(); ++i) fits = wanted.begin()[i] == any || wanted.begin()[i] == got[i];
-    OPWRIGHT_CHECK(fits, name, " must have shape ", wanted, ", got ", got);
-}
+OPWRIGHT_COMMON void sizes(const Tensor& tensor, std::string_view name, std::initializer_list<std::int64_t> wanted);
 
-inline void same_sizes(const Tensor& tensor, std::string_view name, const Tensor& other, std::string_view other_name) {
-    // Not ==, which arrays lack in PyTorch 2.11.
-    OPWRIGHT_CHECK(tensor.sizes().equals(other.sizes()), name, " must have the shape of ", other_name, ", ",
-                   other.sizes(), ", got ", tensor.sizes());
-}
+OPWRIGHT_COMMON void same_sizes(const Tensor& tensor, std::string_view name, const Tensor& other,
+                                std::string_view other_name);
 
-inline void contiguous(const Tensor& tensor, std::string_view name) {
-    OPWRIGHT_CHECK(tensor.is_contiguous(), name, " must be contiguous, got strides ", tensor.strides(), " for shape ",
-                   tensor.sizes(), ": call .contiguous() first");
-}
+OPWRIGHT_COMMON void contiguous(const Tensor& tensor, std::string_view name);
 
-inline void finite(double value, std::string_view name) {
-    OPWRIGHT_CHECK(std::isfinite(value), name, " must be finite, got ", value);
-}
+OPWRIGHT_COMMON void finite(double value, std::string_view name);
 
 // Every element of a float32 or float64 tensor on the CPU. It reads them one by one: use it for small tensors.
-inline void finite(const Tensor& tensor, std::string_view name) {
-    device(tensor, name, DeviceType::CPU);
-    dtype(tensor, name, {ScalarType::Float, ScalarType::Double});
-    if (tensor.scalar_type() == ScalarType::Float) {
-        detail::finite_elements<float>(tensor, name);
-    } else {
-        detail::finite_elements<double>(tensor, name);
-    }
-}
+OPWRIGHT_COMMON void finite(const Tensor& tensor, std::string_view name);
 
 }  // namespace check
 }  // namespace opwright OPWRIGHT_HIDDEN
+
+#if !defined(OPWRIGHT_COMMON_ELSEWHERE)
+#include <opwright/common/check.inc>
+#endif

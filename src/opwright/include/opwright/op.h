@@ -12,6 +12,7 @@
 // object is loaded. Loading throws nothing: `opwright_load_error()` returns the error, and one line on stderr shows it.
 #pragma once
 
+#include <opwright/block.h>
 #include <opwright/box.h>
 #include <opwright/refuse.h>
 #include <opwright/registry.h>
@@ -114,14 +115,19 @@ class LibraryBlock {
     void def(detail::DefinitionText<std::type_identity_t<Kernel>> schema_or_name, Kernel /*kernel*/, const char* key) {
         const std::string_view text = schema_or_name.text;
         const bool is_name = detail::is_operator_name(text);
-        into_.definitions.push_back(
-            {is_name ? detail::infer_schema(text, Kernel::signature) : std::string(text), block_.location});
-        into_.implementations.push_back({is_name ? text : detail::read_schema(text).name, key, &Kernel::template call<>,
-                                         &Kernel::signature, block_.location});
+        if (is_name) {
+            detail::add_definition_of(into_, text, Kernel::signature, block_.location);
+        } else {
+            detail::add_definition(into_, text.data(), block_.location);
+        }
+        const std::string_view name = is_name ? text : detail::read_schema(text).name;
+        const detail::Implementation implementation{name, key, &Kernel::template call<>, &Kernel::signature,
+                                                    block_.location};
+        detail::add_implementation(into_, implementation);
     }
 
     // Only defines an operator: OPWRIGHT_IMPL or Python registers its kernels.
-    void def(detail::SchemaText schema) { into_.definitions.push_back({std::string(schema.text), block_.location}); }
+    void def(detail::SchemaText schema) { detail::add_definition(into_, schema.text.data(), block_.location); }
 
   private:
     detail::Namespace& into_;
@@ -136,8 +142,9 @@ class ImplBlock {
 
     template <class Kernel>
     void impl(detail::ImplementedName<ns, std::type_identity_t<Kernel>> name, Kernel /*kernel*/) {
-        into_.implementations.push_back(
-            {name.text, block_.key, detail::call_of<ns, Kernel>(name.text), &Kernel::signature, block_.location});
+        const detail::Implementation implementation{name.text, block_.key, detail::call_of<ns, Kernel>(name.text),
+                                                    &Kernel::signature, block_.location};
+        detail::add_implementation(into_, implementation);
     }
 
   private:
@@ -147,35 +154,18 @@ class ImplBlock {
 
 }  // namespace opwright OPWRIGHT_HIDDEN
 
-#define OPWRIGHT_JOIN_(a, b) a##b
-#define OPWRIGHT_JOIN(a, b) OPWRIGHT_JOIN_(a, b)
-#define OPWRIGHT_STRING_(a) #a
-#define OPWRIGHT_STRING(a) OPWRIGHT_STRING_(a)
-
-#define OPWRIGHT_BLOCK_(Kind, ns, key, m, id)                                                 \
-    static void OPWRIGHT_JOIN(opwright_body_, id)(::opwright::Kind<OPWRIGHT_STRING(ns)> & m); \
-    static ::opwright::detail::Block OPWRIGHT_JOIN(opwright_block_, id){                      \
-        OPWRIGHT_STRING(ns),                                                                  \
-        key,                                                                                  \
-        [](::opwright::detail::Namespace& into, const ::opwright::detail::Block& block) {     \
-            ::opwright::Kind<OPWRIGHT_STRING(ns)> recorder(into, block);                      \
-            OPWRIGHT_JOIN(opwright_body_, id)(recorder);                                      \
-        },                                                                                    \
-        {__FILE__, OPWRIGHT_STRING(__LINE__)}};                                               \
-    __attribute__((constructor(65000))) static void OPWRIGHT_JOIN(opwright_collect_, id)() {  \
-        OPWRIGHT_JOIN(opwright_block_, id).next = ::opwright::detail::blocks;                 \
-        ::opwright::detail::blocks = &OPWRIGHT_JOIN(opwright_block_, id);                     \
-    }                                                                                         \
+#define OPWRIGHT_FILLED_BLOCK(Kind, ns, key, m, id)                                                               \
+    static void OPWRIGHT_JOIN(opwright_body_, id)(::opwright::Kind<OPWRIGHT_STRING(ns)> & m);                     \
+    OPWRIGHT_BLOCK(ns, key, id, [](::opwright::detail::Namespace& into, const ::opwright::detail::Block& block) { \
+        ::opwright::Kind<OPWRIGHT_STRING(ns)> recorder(into, block);                                              \
+        OPWRIGHT_JOIN(opwright_body_, id)(recorder);                                                              \
+    })                                                                                                            \
     static void OPWRIGHT_JOIN(opwright_body_, id)([[maybe_unused]] ::opwright::Kind<OPWRIGHT_STRING(ns)> & m)
 
-// Defines the operators of a namespace, once in a shared object. The exported symbol shows a loader the namespace
-// before it opens the shared object.
-#define OPWRIGHT_LIBRARY(ns, m)                                                                            \
-    extern "C" {                                                                                           \
-    extern const char OPWRIGHT_JOIN(opwright_defines_, ns)[] __attribute__((weak, visibility("default"))); \
-    const char OPWRIGHT_JOIN(opwright_defines_, ns)[] = __FILE__ ":" OPWRIGHT_STRING(__LINE__);            \
-    }                                                                                                      \
-    OPWRIGHT_BLOCK_(LibraryBlock, ns, nullptr, m, __COUNTER__)
+// Defines the operators of a namespace, once in a shared object.
+#define OPWRIGHT_LIBRARY(ns, m) \
+    OPWRIGHT_SHOW_NAMESPACE(ns) \
+    OPWRIGHT_FILLED_BLOCK(LibraryBlock, ns, nullptr, m, __COUNTER__)
 
 // Registers kernels for one dispatch key (CPU, CUDA, Meta, ...); use it for each key, in any number of sources.
-#define OPWRIGHT_IMPL(ns, key, m) OPWRIGHT_BLOCK_(ImplBlock, ns, OPWRIGHT_STRING(key), m, __COUNTER__)
+#define OPWRIGHT_IMPL(ns, key, m) OPWRIGHT_FILLED_BLOCK(ImplBlock, ns, OPWRIGHT_STRING(key), m, __COUNTER__)

@@ -90,7 +90,7 @@ __global__ void elementwise_kernel(Formula formula, Pointers<const T, count> fro
 }
 
 template <std::size_t count>
-Places<count> places_of(const Rows<count>& rows) {
+Places<count> places_of(const Rows& rows) {
     Places<count> places;
     const std::size_t dimensions = rows.sizes.size() + 1;
     OPWRIGHT_CHECK(dimensions <= most_dimensions, "elementwise takes tensors of at most ", most_dimensions,
@@ -99,7 +99,7 @@ Places<count> places_of(const Rows<count>& rows) {
     for (std::size_t d = 0; d < dimensions; ++d) {
         const bool is_last = d + 1 == dimensions;
         places.sizes[d] = is_last ? rows.row_size : rows.sizes[d];
-        for (std::size_t t = 0; t < count; ++t) places.strides[t][d] = is_last ? rows.step[t] : rows.strides[t][d];
+        for (std::size_t t = 0; t < count; ++t) places.strides[t][d] = is_last ? rows.step[t] : rows.stride(t, d);
     }
     return places;
 }
@@ -107,6 +107,7 @@ Places<count> places_of(const Rows<count>& rows) {
 template <class T, std::size_t results, class Formula, std::size_t count>
 std::array<Tensor, results> elementwise_as(const Formula& formula, const std::array<const Tensor*, count>& tensors,
                                            const std::array<bool, results>& wanted) {
+    static_assert(count <= opwright::detail::most_tensors, "opwright: a loop takes 16 tensors");
     const Tensor& first = *tensors[0];
     bool are_alike = true;
     for (const Tensor* tensor : tensors) {
@@ -115,14 +116,14 @@ std::array<Tensor, results> elementwise_as(const Formula& formula, const std::ar
     }
     std::vector<std::int64_t> shape(first.sizes().begin(), first.sizes().end());
     Places<count> places;
-    std::array<Tensor, count> given;
-    for (std::size_t t = 0; t < count; ++t) given[t] = *tensors[t];
     if (!are_alike) {
         shape = opwright::detail::broadcast_sizes("elementwise", tensors);
-        places = places_of(opwright::detail::rows_of(given, shape));
+        std::vector<Tensor> given;
+        for (const Tensor* tensor : tensors) given.push_back(*tensor);
+        places = places_of<count>(opwright::detail::rows_of(given, shape));
     }
     Pointers<const T, count> from;
-    for (std::size_t t = 0; t < count; ++t) from.at[t] = static_cast<const T*>(given[t].const_data_ptr());
+    for (std::size_t t = 0; t < count; ++t) from.at[t] = static_cast<const T*>(tensors[t]->const_data_ptr());
     std::array<Tensor, results> made;
     Pointers<T, results> into{};
     for (std::size_t k = 0; k < results; ++k) {

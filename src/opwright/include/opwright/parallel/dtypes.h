@@ -2,13 +2,11 @@
 #pragma once
 
 #include <opwright/check.h>
+#include <opwright/parallel/operands.h>
 #include <opwright/simd/storage.h>
 #include <opwright/types.h>
 #include <torch/headeronly/util/BFloat16.h>
 #include <torch/headeronly/util/Half.h>
-
-#include <array>
-#include <cstddef>
 
 namespace opwright OPWRIGHT_HIDDEN {
 
@@ -54,20 +52,12 @@ auto for_dtype(const char* caller, ScalarType dtype, const Act& act) {
 }
 
 // Calls act(TypeOf<T>()) for the T, one of Types, of the tensors, which have to be on such a device and of one dtype.
-template <class... Types, std::size_t count, class Act>
-auto with_dtype(const char* caller, DeviceType device, const std::array<const Tensor*, count>& tensors,
-                const Act& act) {
+template <class... Types, class Act>
+auto with_dtype(const char* caller, DeviceType device, Tensors tensors, const Act& act) {
     static_assert(sizeof...(Types) > 0, "opwright: name the types of elements, as in elementwise<float, double>(...)");
     static_assert(((dtype_of<Types> != ScalarType::Undefined) && ...),
                   "opwright: loops over tensors are for float, double, opwright::BFloat16 and opwright::Half");
-    const ScalarType dtype = tensors[0]->scalar_type();
-    for (const Tensor* tensor : tensors) {
-        OPWRIGHT_CHECK(tensor->device().type() == device, caller, " takes tensors on ", device, ", got one on ",
-                       tensor->device());
-        OPWRIGHT_CHECK(tensor->scalar_type() == dtype, caller, " takes tensors of one dtype, got ", dtype, " and ",
-                       tensor->scalar_type());
-    }
-    return for_dtype<Types...>(caller, dtype, act);
+    return for_dtype<Types...>(caller, dtype_of_all(caller, device, tensors), act);
 }
 
 }  // namespace detail

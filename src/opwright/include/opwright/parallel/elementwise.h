@@ -1,9 +1,9 @@
 // Loops over the elements of tensors.
 #pragma once
 
-#include <opwright/empty.h>
-#include <opwright/parallel/broadcast.h>
+#include <opwright/check.h>
 #include <opwright/parallel/dtypes.h>
+#include <opwright/parallel/operands.h>
 #include <opwright/parallel/split.h>
 #include <opwright/simd.h>
 #include <opwright/types.h>
@@ -34,7 +34,7 @@ using FormulaResult = decltype(std::declval<const Formula&>()(
 template <class T, std::size_t results, std::size_t count, class Formula>
 struct Elementwise {
     const Formula& formula;
-    const Rows<count>& rows;
+    const Rows& rows;
     std::array<const T*, count> from;
     std::array<T*, results> into;  // null for what is not wanted
 
@@ -91,38 +91,20 @@ struct Elementwise {
     }
 };
 
-template <class T, std::size_t results, class Formula, std::size_t count>
-std::array<Tensor, results> elementwise_as(const Formula& formula, std::array<const Tensor*, count> tensors,
-                                           const std::array<bool, results>& wanted) {
-    const auto sizes = tensors[0]->sizes();
-    bool are_alike = true;
-    for (const Tensor* tensor : tensors) {
-        are_alike = are_alike && tensor->sizes().equals(sizes) && tensor->is_contiguous();
-    }
-    std::vector<std::int64_t> shape;
-    std::array<Tensor, count> dense;
-    Rows<count> rows;
-    if (are_alike) {
-        rows.row_size = tensors[0]->numel();
-        rows.step.fill(1);
-    } else {
-        shape = broadcast_sizes("elementwise", tensors);
-        dense = with_dense_rows(tensors);
-        for (std::size_t t = 0; t < count; ++t) tensors[t] = &dense[t];
-        rows = rows_of(dense, shape);
-    }
-    std::array<const T*, count> from;
-    for (std::size_t t = 0; t < count; ++t) from[t] = static_cast<const T*>(tensors[t]->const_data_ptr());
-    std::array<Tensor, results> made;
-    std::array<T*, results> into{};
-    for (std::size_t k = 0; k < results; ++k) {
-        if (!wanted[k]) continue;
-        made[k] = are_alike ? opwright::new_empty(*tensors[0], sizes) : opwright::new_empty(*tensors[0], shape);
-        into[k] = static_cast<T*>(made[k].mutable_data_ptr());
-    }
-    run_in_parallel(Elementwise<T, results, count, Formula>{formula, rows, from, into}, rows.rows * rows.row_size,
-                    elements_per_thread);
-    return made;
+// Runs the loop, as the type of the tensors, and makes the results that are wanted.
+template <std::size_t results, class... Types, class Formula, std::size_t count>
+std::array<Tensor, results> loop_over_elements(const Formula& formula, const std::array<const Tensor*, count>& tensors,
+                                               const std::array<bool, results>& wanted) {
+    static_assert(count <= most_tensors && results <= most_tensors, "opwright: a loop takes and makes 16 tensors");
+    return with_dtype<Types...>("elementwise", DeviceType::CPU, tensors, [&](auto type) {
+        using T = typename decltype(type)::Type;
+        std::array<Tensor, results> made;
+        const Operands operands = elementwise_operands(tensors, wanted, made.data());
+        const Elementwise<T, results, count, Formula> job{formula, operands.rows, operands.sources<T, count>(),
+                                                          operands.results<T, results>()};
+        run_in_parallel(job, operands.rows.rows * operands.rows.row_size, elements_per_thread);
+        return made;
+    });
 }
 
 }  // namespace detail
@@ -138,10 +120,7 @@ std::array<Tensor, results> elementwise_as(const Formula& formula, std::array<co
 template <class... Types, class Formula, class... Tensors>
     requires(std::same_as<Tensors, Tensor> && ...)
 Tensor elementwise(const Formula& formula, const Tensor& first, const Tensors&... others) {
-    return detail::with_dtype<Types...>("elementwise", DeviceType::CPU, std::array{&first, &others...}, [&](auto type) {
-        using T = typename decltype(type)::Type;
-        return detail::elementwise_as<T, 1>(formula, std::array{&first, &others...}, {true})[0];
-    });
+    return detail::loop_over_elements<1, Types...>(formula, std::array{&first, &others...}, std::array{true})[0];
 }
 
 // The same for a formula that returns a std::tuple of vectors: a std::tuple of tensors. Those for which `wanted` is
@@ -158,10 +137,7 @@ auto elementwise(const Formula& formula, const std::vector<bool>& wanted, const 
     std::array<bool, results> flags;
     std::copy(wanted.begin(), wanted.end(), flags.begin());
     const std::array<Tensor, results> made =
-        detail::with_dtype<Types...>("elementwise", DeviceType::CPU, std::array{&first, &others...}, [&](auto type) {
-            using T = typename decltype(type)::Type;
-            return detail::elementwise_as<T, results>(formula, std::array{&first, &others...}, flags);
-        });
+        detail::loop_over_elements<results, Types...>(formula, std::array{&first, &others...}, flags);
     return std::apply([](const auto&... each) { return std::tuple(each...); }, made);
 }
 

@@ -1,9 +1,8 @@
 // Loops over the rows of tensors: what lies along the last dimension.
 #pragma once
 
-#include <opwright/empty.h>
-#include <opwright/parallel/broadcast.h>
 #include <opwright/parallel/dtypes.h>
+#include <opwright/parallel/operands.h>
 #include <opwright/parallel/split.h>
 #include <opwright/simd.h>
 #include <opwright/types.h>
@@ -15,7 +14,6 @@
 #include <cstdint>
 #include <limits>
 #include <utility>
-#include <vector>
 
 namespace opwright OPWRIGHT_HIDDEN {
 
@@ -134,7 +132,7 @@ namespace detail {
 template <class T, std::size_t count, bool reduces, class Formula>
 struct RowJob {
     const Formula& formula;
-    const Rows<count>& rows;
+    const Rows& rows;
     std::array<const T*, count> from;
     T* into;
 
@@ -156,26 +154,18 @@ struct RowJob {
     }
 };
 
-template <class T, bool reduces, class Formula, std::size_t count>
-Tensor rows_as(const char* caller, const Formula& formula, const std::array<const Tensor*, count>& tensors) {
-    std::vector<std::int64_t> shape = broadcast_sizes(caller, tensors);
-    OPWRIGHT_CHECK(!shape.empty(), caller, " takes tensors with at least one dimension: a row lies along the last");
-    const std::array<Tensor, count> dense = with_dense_rows(tensors);
-    const Rows<count> rows = rows_of(dense, shape, /*last_is_kept=*/true);
-    std::array<const T*, count> from;
-    for (std::size_t t = 0; t < count; ++t) from[t] = static_cast<const T*>(dense[t].const_data_ptr());
-    if (reduces) shape.pop_back();
-    Tensor result = opwright::new_empty(*tensors[0], shape);
-    const std::int64_t row_size = std::max<std::int64_t>(rows.row_size, 1);
-    run_in_parallel(RowJob<T, count, reduces, Formula>{formula, rows, from, static_cast<T*>(result.mutable_data_ptr())},
-                    rows.rows, (elements_per_thread + row_size - 1) / row_size);
-    return result;
-}
-
 template <bool reduces, class... Types, class Formula, std::size_t count>
 Tensor loop_over_rows(const char* caller, const Formula& formula, const std::array<const Tensor*, count>& tensors) {
+    static_assert(count <= most_tensors, "opwright: a loop takes 16 tensors");
     return with_dtype<Types...>(caller, DeviceType::CPU, tensors, [&](auto type) {
-        return rows_as<typename decltype(type)::Type, reduces>(caller, formula, tensors);
+        using T = typename decltype(type)::Type;
+        Tensor made;
+        const Operands operands = row_operands(caller, tensors, reduces, made);
+        const RowJob<T, count, reduces, Formula> job{formula, operands.rows, operands.sources<T, count>(),
+                                                     operands.results<T, 1>()[0]};
+        const std::int64_t row_size = std::max<std::int64_t>(operands.rows.row_size, 1);
+        run_in_parallel(job, operands.rows.rows, (elements_per_thread + row_size - 1) / row_size);
+        return made;
     });
 }
 

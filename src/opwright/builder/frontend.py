@@ -1,0 +1,78 @@
+"""Compiles sources without PyTorch's C++ frontend, unless they need it.
+
+`torch/extension.h` and `torch/torch.h` include all that PyTorch has for programs in C++: `torch::nn`, `torch::optim`,
+`torch::data`, `torch::save`. An extension seldom uses any of it, and it takes as long to compile as the rest. The
+headers of the same names in `without_frontend/` leave it out. A source that does not compile with them is compiled with
+PyTorch's own, so that a build never depends on them.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opwright.builder.abi import authors_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from opwright.builder.ninja import Unit
+
+_HEADERS = Path(__file__).with_name("without_frontend")
+_STANDS_IN = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]torch/(?:all|extension|python|torch)\.h[>"]', re.MULTILINE)
+_NAMES_IT = re.compile(r"\b(?:nn|optim|data|serialize)::|\btorch::(?:save|load|python)\b|\bnamespace nn\b")
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(.*)$", re.MULTILINE)
+_ERROR = re.compile(r"\berror\b[: ].*", re.IGNORECASE)
+# In the quotes that g++ and clang use, plain ones or those of the language.
+_QUOTED = re.compile("[\u2018'\"]([^\u2019'\"]+)[\u2019'\"]")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def without_frontend(unit: Unit, include_dirs: Iterable[Path]) -> tuple[str, ...] | None:
+    """The command line that compiles `unit` without the frontend; None if that makes no difference, or if it uses it.
+
+    Args:
+        unit: a source, and the command line that compiles it with PyTorch's own headers.
+        include_dirs: the folders to search for the author's own headers.
+    """
+    texts = [path.read_text(errors="replace") for path in authors_files([unit.source], include_dirs)]
+    if not any(map(_STANDS_IN.search, texts)) or any(map(_NAMES_IT.search, texts)):
+        return None
+    system = unit.command.index("-isystem") if "-isystem" in unit.command else len(unit.command)
+    own = next((at for at, word in enumerate(unit.command) if word.startswith("-I")), len(unit.command))
+    at = min(system, own)
+    frontend = _frontend(Path(unit.command[system + 1])) if system < len(unit.command) else ""
+    asked = {word for text in texts for condition in _CONDITION.findall(text) for word in _WORD.findall(condition)}
+    if any(re.search(rf"#[ \t]*define[ \t]+{word}\b", frontend) for word in asked):
+        return None
+    return (*unit.command[:at], f"-I{_HEADERS}", *unit.command[at:])
+
+
+def may_need_frontend(output: str, command: Sequence[str]) -> bool:
+    """Whether what the compiler printed may be due to the missing frontend, rather than to an error of the author's.
+
+    Args:
+        output: what it printed.
+        command: the unit's command line.
+    """
+    errors = _ERROR.findall(output)
+    words = [{word for text in _QUOTED.findall(error) for word in _WORD.findall(text)} for error in errors]
+    known = set(_WORD.findall(_frontend(Path(command[command.index("-isystem") + 1]))))
+    return not errors or any(not names or names & known for names in words)
+
+
+@functools.cache
+def _frontend(headers: Path) -> str:
+    """The text of the headers that are left out.
+
+    Args:
+        headers: the folder of PyTorch's headers.
+    """
+    folder = headers / "torch" / "csrc" / "api" / "include" / "torch"
+    parts = ("nn", "optim", "data", "serialize", "python", "detail")
+    files = [file for part in parts for file in sorted((folder / part).rglob("*.h"))]
+    alone = ("nn", "optim", "data", "serialize", "python", "ordered_dict", "expanding_array", "arg")
+    files += [folder / f"{part}.h" for part in alone]
+    return "".join(file.read_text(errors="replace") for file in files if file.is_file())

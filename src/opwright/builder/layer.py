@@ -1,0 +1,112 @@
+"""One folder of finished builds, as it is read: the user's own cache, or one that others fill for several users."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+from opwright.builder.file_state import FileState, has_state
+from opwright.builder.records import current_product, read_bytes, read_json, read_variants
+from opwright.builder.usage import Usage
+from opwright.errors import CacheError
+
+# Changed with the layout or the meaning of an entry, so that old and new caches can share a folder.
+LAYOUT = "4"
+SHARED = "OPWRIGHT_SHARED_CACHE"
+_READ = ("", "recipes", "objects", "libraries", "precompiled", "folders", "inline")
+
+
+class Layer:
+    """A folder of finished builds.
+
+    Args:
+        root: the folder, the layout's number included.
+        shared: whether others fill it: nothing is written there, and nothing that everybody can write is used.
+    """
+
+    def __init__(self, root: Path, *, shared: bool = False) -> None:
+        self.root = root
+        self._usage = None if shared else Usage(root)
+
+    def find(self, recipe: str) -> tuple[Path, dict[str, FileState]] | None:
+        """The product of `recipe` from files as they are now, and what it was made from; None if there is none."""
+        for variant in read_variants(self.record(recipe)):
+            found = current_product(self.root, variant)
+            if found is not None and self._takes(*found, self.record(recipe)):
+                return found[1], {path: FileState(*state) for path, state in variant["read"].items()}
+        return None
+
+    def files_read(self, recipe: str) -> set[str]:
+        """The files that were read for any product of `recipe`."""
+        read = (variant.get("read") for variant in read_variants(self.record(recipe)))
+        return {path for files in read if isinstance(files, dict) for path in files}
+
+    def find_folder(self, recipe: str) -> Path | None:
+        """The finished folder of `recipe`; None if it is missing or damaged."""
+        folder = self.root / "folders" / recipe
+        files = read_json(self.folder_record(recipe))
+        if not isinstance(files, dict) or not files or folder.is_symlink():
+            return None
+        whole = all(has_state(folder / name, state) for name, state in files.items())
+        return folder if whole and self._takes(recipe, folder, self.folder_record(recipe)) else None
+
+    def find_source(self, content: str, name: str, raw: bytes) -> Path | None:
+        """The file of this `name` that holds `raw`, whose digest is `content`; None if it is missing or damaged."""
+        path = self.root / "inline" / content / name
+        return path if read_bytes(path) == raw and self._takes(content, path, path) else None
+
+    def record(self, recipe: str) -> Path:
+        """The file that says which products `recipe` gave."""
+        return self.root / "recipes" / f"{recipe}.json"
+
+    def folder_record(self, recipe: str) -> Path:
+        """The file that says what each file of the folder of `recipe` holds."""
+        return self.root / "folders" / f"{recipe}.json"
+
+    def _takes(self, name: str, place: Path, record: Path) -> bool:
+        """Whether the thing `name` at `place` can be used; it is then noted as used."""
+        if self._usage is not None:
+            return self._usage.renew(name, place)
+        with contextlib.suppress(OSError):
+            return not any(path.stat().st_mode & stat.S_IWOTH for path in (place, record))
+        return False
+
+
+def shared_layers() -> list[Layer]:
+    """The layers that `$OPWRIGHT_SHARED_CACHE` names, separated by colons; folders that are missing are left out.
+
+    Raises:
+        CacheError: a name is not absolute, or what it names could be written by anybody.
+    """
+    named = [Path(name) for name in os.environ.get(SHARED, "").split(os.pathsep) if name]
+    for path in named:
+        if not path.is_absolute():
+            msg = f"{SHARED} names {path}, which is relative: expected absolute paths of folders, separated by colons"
+            raise CacheError(msg)
+    return [_checked(path) for path in named if (path / LAYOUT).is_dir()]
+
+
+def _checked(path: Path) -> Layer:
+    """The layer at `path`, after a look at who can write there: what it holds is loaded, and runs, as this user."""
+    owners = {0, os.geteuid(), path.stat().st_uid}
+    for above in path.resolve().parents:
+        mode = above.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            raise _unsafe(path, above, "everybody can write there")
+    for folder in (path, *(path / LAYOUT / part for part in _READ)):
+        with contextlib.suppress(FileNotFoundError):
+            status = folder.stat()
+            if status.st_mode & stat.S_IWOTH:
+                raise _unsafe(path, folder, "everybody can write there")
+            if status.st_uid not in owners:
+                raise _unsafe(path, folder, f"it belongs to user {status.st_uid}, and {path} does not")
+    return Layer(path / LAYOUT, shared=True)
+
+
+def _unsafe(path: Path, folder: Path, why: str) -> CacheError:
+    return CacheError(
+        f"the shared cache {path} is not used, because of {folder}: {why}. What a cache holds runs as you: correct the "
+        f"folder's owner and permissions (chmod o-w), or take it out of {SHARED}"
+    )

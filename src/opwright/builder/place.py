@@ -1,0 +1,32 @@
+"""Puts finished files in their place in a cache, whole or not at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opwright.storage.flush import flush
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def place_file(made: Path, place: Path, root: Path) -> None:
+    """Rename the complete file `made` to `place`, which holds all of it from then on, a power cut included.
+
+    Args:
+        made: the file, in a folder of its own.
+        place: its path below `root`.
+        root: the folder of the cache: no link below it is followed.
+
+    Raises:
+        OSError: it cannot be put there.
+    """
+    flush(made)
+    for above in place.parents[: len(place.relative_to(root).parts) - 1]:
+        if above.is_symlink():
+            above.unlink()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.is_dir() and not place.is_symlink():  # damaged: it goes with the folder of `made`
+        place.rename(made.with_name(f"{made.name}.damaged"))
+    made.replace(place)
+    flush(place.parent)

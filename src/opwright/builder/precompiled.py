@@ -1,0 +1,124 @@
+"""Keeps the headers of opwright that a source includes in the form that g++ reads in no time.
+
+That form takes about as long to make as the headers take to compile once, and some 100 MB on the disk. So it is made
+beside the first build that leaves a processor idle, and found by those that follow, such as the next edit's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opwright.builder.abi import without_comments
+from opwright.builder.depfile import read_depfile
+from opwright.builder.file_state import state_of
+from opwright.builder.ninja import Unit
+from opwright.builder.provenance import provenance
+from opwright.builder.shadows import header_lookups
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from opwright.builder.cache import Cache
+    from opwright.builder.reads import Watch
+    from opwright.builder.recipes import Recipes
+
+# Headers that do not depend on macros which a source defines before it includes them.
+_OURS = re.compile(r"opwright/(?!common/|block\.h)[\w/]+\.h|torch/(?:csrc/stable|headeronly)/[\w/.]+\.h")
+# Without those that include a file once.
+_DIRECTIVE = re.compile(r'^[ \t]*#[ \t]*(?!pragma[ \t]+once\b|endif\b)(\w+)[ \t]*(<[^>\n]*>|"[^"\n]*"|)', re.MULTILINE)
+_GUARD = re.compile(r"\A\s*#[ \t]*ifndef[ \t]+(\w+)[ \t]*\n\s*#[ \t]*define[ \t]+\1\b[^\n]*\n")
+_HEADER = "headers.h"
+_MADE = f"{_HEADER}.gch"
+
+
+@dataclass(frozen=True)
+class Precompiled:
+    """The precompiled headers of a unit.
+
+    Attributes:
+        key: their name in the cache.
+        names: the headers, as sources include them.
+        command: the unit's command line without what is the author's own.
+    """
+
+    key: str
+    names: tuple[str, ...]
+    command: tuple[str, ...]
+
+    def used_by(self, unit: Unit, made: Path) -> Unit:
+        """`unit` with a command line that reads what was `made`."""
+        program, *words = unit.command
+        return replace(unit, quick=(program, "-include", str(made.with_suffix("")), *words))
+
+    def beside(self, work: Path) -> str:
+        """The command line for a shell that makes them in the folder `work`."""
+        text = "".join(f"#include <{name}>\n" for name in self.names)
+        (work / _HEADER).write_text(text)
+        return shlex.join([*self.command, "-x", "c++-header", "-MD", "-MF", f"{_HEADER}.d", _HEADER, "-o", _MADE])
+
+    def keep(self, work: Path, cache: Cache, watch: Watch) -> None:
+        """Move them from `work`, where they were made since `watch` began, into the cache; nothing if that failed."""
+        if not ((work / _MADE).is_file() and (work / f"{_HEADER}.d").is_file()):
+            return
+        listed = read_depfile(work / f"{_HEADER}.d", work)
+        lookups = header_lookups(Unit(work / _HEADER, self.command), listed, work)
+        read = {str(path): state_of(path) for path in (*listed, *lookups.further) if path != work / _HEADER}
+        if lookups.is_complete and watch.changed(read) is None and watch.appeared(lookups.unread) is None:
+            about = provenance(", ".join(self.names), "")
+            cache.keep_precompiled(self.key, work / _MADE, work / _HEADER, read, lookups.absent, about)
+
+
+def precompiled_for(unit: Unit, recipes: Recipes, include_dirs: Sequence[Path]) -> Precompiled | None:
+    """What could be precompiled for `unit`; None for compilers other than g++, and where there is nothing."""
+    if not _is_gcc(unit.command) or unit.source.suffix == ".cu":
+        return None
+    names = tuple(dict.fromkeys(_leading(unit.source, include_dirs, set())))
+    command = tuple(_without_own(unit.command, include_dirs))
+    return Precompiled(recipes.headers_key(names, command), names, command) if names else None
+
+
+def is_unusable(output: str) -> bool:
+    """Whether the compiler printed that it cannot read precompiled headers."""
+    return _MADE in output or "PCH" in output
+
+
+def _leading(file: Path, include_dirs: Sequence[Path], seen: set[Path]) -> Iterator[str]:
+    """The headers of opwright that `file` includes before anything that could change what is in them."""
+    seen.add(file)
+    for directive, rest in _DIRECTIVE.findall(_GUARD.sub("", without_comments(file), count=1)):
+        if directive != "include":
+            return
+        name = rest.strip('<">')
+        own = next((path for folder in (file.parent, *include_dirs) if (path := folder / name).is_file()), None)
+        if own is None and _OURS.fullmatch(name):
+            yield name
+        elif own is not None and own.resolve() not in seen:
+            yield from _leading(own.resolve(), include_dirs, seen)
+            if _changes_macros(own):
+                return
+
+
+def _changes_macros(header: Path) -> bool:
+    """Whether a header of the author's has more directives than includes."""
+    found = _DIRECTIVE.findall(_GUARD.sub("", without_comments(header), count=1))
+    return any(directive != "include" for directive, _ in found)
+
+
+def _is_gcc(command: Sequence[str]) -> bool:
+    # Not behind a launcher: ccache and the like have their own ways with precompiled headers.
+    name = Path(os.path.realpath(command[0])).name
+    return re.fullmatch(r"(?:\w+-)*(?:g|c)\+\+(?:-[\d.]+)?", name) is not None and "clang" not in name
+
+
+def _without_own(command: Iterable[str], include_dirs: Sequence[Path]) -> list[str]:
+    own = {f"-I{folder}" for folder in include_dirs}
+    words = [word for word in command if word not in own]
+    while "-include" in words:
+        at = words.index("-include")
+        del words[at : at + 2]
+    return words

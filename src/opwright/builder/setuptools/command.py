@@ -1,0 +1,162 @@
+"""The command `build_ext` of a setup.py: the one of `torch.utils.cpp_extension`, through opwright's cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
+
+from opwright.builder.cache import Cache
+from opwright.builder.compile import build_plan, copy_to
+from opwright.builder.setuptools import nvcc, report
+from opwright.builder.setuptools.op_extension import OpExtension
+from opwright.builder.setuptools.recording import record
+from opwright.errors import OpwrightError, SpecError, ToolchainError
+from opwright.report.progress import Progress
+
+if TYPE_CHECKING:
+    from setuptools import Extension
+    from typing_extensions import Self
+
+_OPTIONS = {"use_ninja", "no_python_abi_suffix"}
+_COMPILERS = {"cxx", "nvcc", "nvcc_dlink"}
+# The oldest Python whose limited interface PyTorch's builder chooses.
+_OLDEST_PYTHON = "0x030A0000"
+
+
+class BuildExtension(build_ext):
+    """The `build_ext` command for `CppExtension`, `CUDAExtension` and `OpExtension`.
+
+    Subclasses can change extensions and `self.compiler` until `build_extension` compiles them, as with PyTorch's.
+
+    Args:
+        *args: arguments of setuptools.
+        use_ninja: accepted for compatibility: opwright always builds with ninja.
+        no_python_abi_suffix: leave Python's version out of the names of files.
+        **kwargs: arguments of setuptools.
+
+    Example:
+        setup(ext_modules=[CppExtension("ops", ["ops.cpp"])], cmdclass={"build_ext": BuildExtension})
+    """
+
+    def __init__(self, *args: Any, use_ninja: bool = True, no_python_abi_suffix: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.use_ninja = use_ninja
+        self.no_python_abi_suffix = no_python_abi_suffix
+
+    @classmethod
+    def with_options(cls, **options: Any) -> type[Self]:
+        """A subclass whose constructor has these options.
+
+        Args:
+            **options: use_ninja, no_python_abi_suffix.
+
+        Raises:
+            SpecError: an option is unknown.
+        """
+        if unknown := sorted(set(options) - _OPTIONS):
+            msg = (
+                f"BuildExtension.with_options does not support {', '.join(unknown)}: expected "
+                f"{', '.join(sorted(_OPTIONS))}"
+            )
+            raise SpecError(msg)
+
+        class WithOptions(cls):  # type: ignore[misc, valid-type]  # mypy takes no class that is a value
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(*args, **{**kwargs, **options})
+
+        return WithOptions
+
+    def finalize_options(self) -> None:
+        """Build every extension: the cache knows what has changed, and setuptools looks at dates."""
+        super().finalize_options()
+        self.force = True
+
+    def run(self) -> None:
+        """Build the extensions, in place as well if setuptools was told so."""
+        super().run()
+        for built, place in self.get_output_mapping().items():
+            report.moved(Path(built).absolute(), Path(place).absolute())
+
+    def get_ext_filename(self, fullname: str) -> str:
+        """The file's path for a dotted name; for operators without the suffix of one Python version."""
+        extension = self.ext_map.get(fullname)
+        if isinstance(extension, OpExtension) and not extension.is_module:
+            return str(Path(*fullname.split(".")).with_suffix(".so"))
+        name = str(super().get_ext_filename(fullname))  # type: ignore[no-untyped-call]  # the stubs leave it untyped
+        parts = name.split(".")
+        if self.no_python_abi_suffix and len(parts) > 2:
+            return ".".join([*parts[:-2], parts[-1]])
+        return name
+
+    def build_extensions(self) -> None:
+        """Build all extensions, after a look at what cannot be built.
+
+        Raises:
+            ToolchainError: a source is of a kind that opwright does not build, or CUDA and PyTorch do not match.
+        """
+        for extension in self.extensions:
+            _check_kinds(extension)
+        if not all(isinstance(extension, OpExtension) for extension in self.extensions):
+            record(self.compiler, verbose=bool(self.verbose))  # here, before several threads build extensions
+        super().build_extensions()
+
+    def build_extension(self, ext: Extension) -> None:
+        """Build one extension, and copy it to where setuptools expects it."""
+        if isinstance(ext, OpExtension):
+            self._build_operators(ext)
+            return
+        record(self.compiler, verbose=bool(self.verbose))
+        _add_flags(ext)
+        super().build_extension(ext)
+
+    def _build_operators(self, ext: OpExtension) -> None:
+        cache = Cache()
+        try:
+            artefact = build_plan(ext.plan(cache), cache=cache, progress=Progress(ext.name, verbose=bool(self.verbose)))
+            report.add(copy_to(artefact, Path(self.get_ext_fullpath(ext.name)).absolute()), artefact)
+        except OpwrightError as error:
+            raise CompileError(str(error)) from error
+
+
+def _check_kinds(extension: Extension) -> None:
+    suffixes = {Path(source).suffix for source in extension.sources}
+    if unsupported := suffixes & {".sycl", ".hip", ".mm"}:
+        msg = (
+            f"the extension {extension.name!r} has sources that end in {', '.join(sorted(unsupported))}: opwright "
+            "builds C++ and CUDA, not SYCL, HIP or Objective-C++"
+        )
+        raise ToolchainError(msg)
+    if suffixes & nvcc.SUFFIXES and not isinstance(extension, OpExtension):
+        nvcc.check_release()
+
+
+def _add_flags(extension: Extension) -> None:
+    """Add the flags that PyTorch's builder adds, after the author's.
+
+    Raises:
+        SpecError: `extra_compile_args` names an unknown compiler, or is text.
+    """
+    name = extension.name.rpartition(".")[2]
+    added = ["-DTORCH_API_INCLUDE_EXTENSION_H"]
+    if getattr(extension, "py_limited_api", False):
+        added.append(f"-DPy_LIMITED_API={_OLDEST_PYTHON}")
+    added.append(f"-DTORCH_EXTENSION_NAME={name}")
+    given: Any = extension.extra_compile_args or []
+    by_compiler = given if isinstance(given, dict) else {"cxx": given}
+    if unknown := sorted(key for key, flags in by_compiler.items() if key not in _COMPILERS and flags):
+        msg = (
+            f"extra_compile_args of {extension.name!r} has flags for {', '.join(map(repr, unknown))}, which opwright "
+            f"does not call: expected {', '.join(map(repr, sorted(_COMPILERS)))}"
+        )
+        raise SpecError(msg)
+    if text := next((flags for flags in by_compiler.values() if isinstance(flags, str)), None):
+        msg = f"extra_compile_args of {extension.name!r} contains the text {text!r}: expected a list of flags"
+        raise SpecError(msg)
+    if isinstance(given, dict):
+        known = {"cxx": [], "nvcc": [], **{key: flags for key, flags in given.items() if key in _COMPILERS}}
+        extension.extra_compile_args = {key: [*flags, *added] for key, flags in known.items()}  # type: ignore[assignment]  # as in PyTorch
+    else:
+        extension.extra_compile_args = [*given, *added]

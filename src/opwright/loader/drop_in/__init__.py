@@ -1,0 +1,1 @@
+"""Runs the builds of projects with opwright in the place of `torch.utils.cpp_extension`."""

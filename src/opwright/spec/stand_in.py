@@ -1,0 +1,210 @@
+"""Runs an op.py without importing PyTorch, if it only names types and functions of it, as most do.
+
+`import torch` then gives a module that knows their names alone. Whatever else an op.py does with PyTorch while it runs,
+such as a call of `torch.cuda.is_available()`, ends the attempt: PyTorch is imported, and op.py runs again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.abc
+import importlib.machinery
+import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from opwright.spec.annotations import Types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+
+_DTYPES = frozenset(
+    {
+        *("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"),
+        *("float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128"),
+        *("half", "float", "double", "short", "int", "long", "cfloat", "cdouble"),
+    }
+)
+# Modules of functions alone: whatever such a module has under a name can be called, and nothing of it is a constant.
+_OF_FUNCTIONS = frozenset({"torch.nn.functional", "torch.linalg", "torch.special", "torch.fft"})
+_PACKAGES = frozenset({"torch", "torch.nn"})
+# The names of one dtype.
+_SAME = {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+}
+
+
+class _NeedsPyTorch(BaseException):  # not an Exception, which an op.py may catch
+    """An op.py did more with PyTorch than name a part of it."""
+
+
+class _NamedType(type):
+    """A class of PyTorch that can be named in annotations."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> _NamedType:
+        if bases:
+            raise _NeedsPyTorch
+        return super().__new__(cls, name, bases, members)
+
+    def __call__(cls, *_args: Any, **_kwargs: Any) -> Any:
+        raise _NeedsPyTorch
+
+    def __getattr__(cls, name: str) -> Any:
+        raise AttributeError(name) if name.startswith("__") else _NeedsPyTorch
+
+    def __instancecheck__(cls, _instance: Any) -> bool:
+        raise _NeedsPyTorch
+
+    def __subclasscheck__(cls, _subclass: Any) -> bool:
+        raise _NeedsPyTorch
+
+
+class _Named:
+    """A dtype or a function of PyTorch that can be named."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
+        raise _NeedsPyTorch
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name) if name.startswith("__") else _NeedsPyTorch
+
+    def __bool__(self) -> bool:
+        raise _NeedsPyTorch
+
+
+class _StandIn(ModuleType):
+    """A module of PyTorch of which names are known.
+
+    Args:
+        name: such as `torch.nn.functional`.
+        root: the folder of the op.py; other code gets PyTorch itself.
+    """
+
+    def __init__(self, name: str, root: Path) -> None:
+        super().__init__(name)
+        self.__dict__["_opwright_root"] = root
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        if not isinstance(sys.modules.get("torch"), _StandIn):  # the attempt is over
+            return getattr(importlib.import_module(self.__name__), name)
+        if not _is_within(_file_that_asks(), self.__dict__["_opwright_root"]):
+            raise _NeedsPyTorch
+        found = _named(self.__name__, name)
+        self.__dict__[name] = found
+        return found
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the modules that stand in for PyTorch's."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        """The specification of a module that stands in for one of PyTorch's."""
+        if name.partition(".")[0] != "torch":
+            return None
+        if name not in _PACKAGES | _OF_FUNCTIONS:
+            raise _NeedsPyTorch
+        # Where PyTorch is can be asked of the module's own specification.
+        found = importlib.machinery.PathFinder.find_spec(name) if name == "torch" else None
+        spec = importlib.machinery.ModuleSpec(name, self, is_package=name in _PACKAGES)
+        spec.submodule_search_locations = found.submodule_search_locations if found else []
+        return spec
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        """An empty stand-in."""
+        return _StandIn(spec.name, self._root)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing runs."""
+
+
+def describe_without_pytorch(root: Path, describe: Callable[[], T]) -> T:
+    """What `describe`, which runs the op.py in `root`, returns: without PyTorch if that is possible, else with it.
+
+    Args:
+        root: the folder of the op.py.
+        describe: called once, or twice.
+    """
+    if "torch" in sys.modules or importlib.machinery.PathFinder.find_spec("torch") is None:
+        return describe()
+    with contextlib.suppress(_NeedsPyTorch), _standing_in(root.resolve()):
+        return describe()
+    return describe()
+
+
+def standing_in() -> Types | None:
+    """The types that stand in for PyTorch's at the moment; None if PyTorch itself is used."""
+    return _TYPES if isinstance(sys.modules.get("torch"), _StandIn) else None
+
+
+def require_pytorch() -> NoReturn:
+    """End an attempt to describe operators without PyTorch."""
+    raise _NeedsPyTorch
+
+
+@contextlib.contextmanager
+def _standing_in(root: Path) -> Iterator[None]:
+    before = set(sys.modules)
+    finder = _Finder(root)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        # The modules of the folder have seen the stand-in, so whoever imports them next runs them again. Modules from
+        # elsewhere may have it too, unused: it passes PyTorch's own names on to them.
+        for name in set(sys.modules) - before:
+            module = sys.modules[name]
+            if isinstance(module, _StandIn) or _is_within(getattr(module, "__file__", None), root):
+                del sys.modules[name]
+
+
+def _named(module: str, name: str) -> Any:
+    if f"{module}.{name}" in _PACKAGES | _OF_FUNCTIONS:
+        return importlib.import_module(f"{module}.{name}")
+    if module in _OF_FUNCTIONS:
+        return _Named(f"{module.removeprefix('torch.')}.{name}")
+    if module == "torch" and name in _CLASSES:
+        return _CLASSES[name]
+    if module == "torch" and name in _DTYPES:
+        return _constants.setdefault(_SAME.get(name, name), _Named(_SAME.get(name, name)))
+    raise _NeedsPyTorch
+
+
+def _file_that_asks() -> Any:
+    """The file of the code that asks a stand-in for a name, by itself or through an import."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__") in (__name__, "importlib._bootstrap"):
+        frame = frame.f_back
+    return frame and frame.f_globals.get("__file__")
+
+
+def _is_within(file: Any, root: Path) -> bool:
+    return isinstance(file, str) and root in Path(file).resolve().parents
+
+
+_CLASSES = {name: _NamedType(name, (), {"__module__": "torch"}) for name in ("Tensor", "dtype", "device")}
+_TYPES = Types(_CLASSES["Tensor"], _CLASSES["dtype"], _CLASSES["device"])
+_constants: dict[str, _Named] = {}

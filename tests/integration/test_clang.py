@@ -1,0 +1,81 @@
+"""Builds with clang++, under any name: just in time and with CMake."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opwright.builder.compile import build_plan
+from opwright.builder.plan import plan_sources
+from opwright.errors import BuildError
+from tests.conftest import clang
+from tests.interpreter import python
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integration.conftest import Cmake
+
+pytestmark = pytest.mark.needs("any_clang")
+
+SOURCE = """
+#include <opwright/op.h>
+int64_t twice(int64_t x) { return 2 * x; }
+OPWRIGHT_LIBRARY(by_clang, m) { m.def("twice", OPWRIGHT_FN(twice)); }
+"""
+PROJECT = """
+cmake_minimum_required(VERSION 3.18)
+project(by_clang LANGUAGES CXX)
+find_package(opwright REQUIRED)
+opwright_add_library(by_clang SOURCES kernel.cpp)
+"""
+
+
+def answer(library: Path) -> str:
+    program = f"import torch; torch.ops.load_library({str(library)!r}); print(torch.ops.by_clang.twice(21))"
+    return subprocess.run([*python(), "-c", program], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """clang++ under a name that does not say so, which notes each of its starts in a file."""
+    program = tmp_path / "compile"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/started\nexec {clang()} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("CXX", str(program))
+    monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "kernel.cpp").write_text(SOURCE)
+    return program
+
+
+def test_a_library_that_clang_builds_runs_and_is_found_without_starting_clang(compiler: Path) -> None:
+    plan = plan_sources("by_clang", [compiler.with_name("kernel.cpp")])
+    first = build_plan(plan)
+    assert answer(first.path) == "42\n"
+    started = compiler.with_name("started")
+    assert "-fno-gnu-unique" not in started.read_text()
+    started.unlink()
+    assert build_plan(plan).path == first.path
+    assert not started.exists()
+
+
+def test_an_error_of_clangs_shows_a_command_that_clang_accepts(compiler: Path) -> None:
+    compiler.with_name("kernel.cpp").write_text("int f() { return nowhere; }\n")
+    with pytest.raises(BuildError, match=r"kernel\.cpp:1:18: error: use of undeclared identifier 'nowhere'") as caught:
+        build_plan(plan_sources("by_clang", [compiler.with_name("kernel.cpp")]))
+    assert str(compiler) in caught.value.command
+    assert "-fno-gnu-unique" not in caught.value.command
+
+
+@pytest.mark.needs("cmake")
+def test_cmake_builds_with_clang(compiler: Path, cmake: Cmake) -> None:
+    source = compiler.with_name("project")
+    source.mkdir()
+    (source / "CMakeLists.txt").write_text(PROJECT)
+    (source / "kernel.cpp").write_text(SOURCE)
+    build = compiler.with_name("build")
+    done = cmake(source, build, f"-DCMAKE_CXX_COMPILER={clang()}")
+    assert done.returncode == 0, done.stdout
+    assert answer(build / "libby_clang.so") == "42\n"

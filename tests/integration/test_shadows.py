@@ -1,0 +1,270 @@
+"""A file appears under a name that a compiler or the linker looked for in vain: the next build reads it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import shutil
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opwright.builder.cache import Cache
+from opwright.builder.compile import Artefact, build_plan
+from opwright.builder.plan import plan_sources
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_ANSWER = 'extern "C" __attribute__((visibility("default"))) int answer()'
+_INCLUDES = f"#include <answer.h>\n{_ANSWER} {{ return ANSWER; }}\n"
+_QUOTES = f'#include "answer.h"\n{_ANSWER} {{ return ANSWER; }}\n'
+_ASKS = f"""
+#if {{question}}
+#define ANSWER 2
+#else
+#define ANSWER 1
+#endif
+{_ANSWER} {{{{ return ANSWER; }}}}
+"""
+_ONE, _TWO = "#define ANSWER 1\n", "#define ANSWER 2\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OPWRIGHT_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def _build(folder: Path, flags: str = "", *, source: str = "a.cpp", ldflags: str = "") -> Artefact:
+    words, linked = (text.format(folder).split() for text in (flags, ldflags))
+    return build_plan(plan_sources("mine", [folder / source], cflags=["-O0", *words], ldflags=linked))
+
+
+def _answer(artefact: Artefact) -> int:
+    # A copy: the same path is opened only once in a process.
+    copy = artefact.path.with_name(f"{time.monotonic_ns()}.so")
+    shutil.copy(artefact.path, copy)
+    answer = int(ctypes.CDLL(str(copy)).answer())
+    copy.unlink()
+    return answer
+
+
+_APPEARS = {
+    "a-folder-of-I-that-is-missing": (
+        {"a.cpp": _INCLUDES, "b/answer.h": _ONE},
+        "-I{0}/missing/too -I{0}/b",
+        "missing/too/answer.h",
+    ),
+    "isystem": (
+        {"a.cpp": _INCLUDES, "b/answer.h": _ONE, "s/other.h": ""},
+        "-isystem{0}/s -isystem {0}/b",
+        "s/answer.h",
+    ),
+    "iquote": ({"a.cpp": _QUOTES, "b/answer.h": _ONE, "q/other.h": ""}, "-iquote {0}/q -I{0}/b", "q/answer.h"),
+    "idirafter": ({"a.cpp": _INCLUDES, "b/answer.h": _ONE}, "-idirafter {0}/a -idirafter {0}/b", "a/answer.h"),
+    "beside-the-header-that-includes": (
+        {"a.cpp": _QUOTES.replace("answer", "x/outer", 1), "x/outer.h": '#include "answer.h"\n', "b/answer.h": _ONE},
+        "-I{0}/b",
+        "x/answer.h",
+    ),
+    "include_next": (
+        {"a.cpp": _INCLUDES, "first/answer.h": "#include_next <answer.h>\n", "second/b.h": "", "third/answer.h": _ONE},
+        "-I{0}/first -I{0}/second -I{0}/third",
+        "second/answer.h",
+    ),
+    "a-name-with-dots": (
+        {"a.cpp": _QUOTES.replace("answer.h", "sub/../answer.h"), "b/answer.h": _ONE, "b/sub/b.h": "", "sub/b.h": ""},
+        "-I{0}/b",
+        "answer.h",
+    ),
+    "a-header-of-the-command-line": (
+        {"a.cpp": f"{_ANSWER} {{ return ANSWER; }}\n", "b/answer.h": _ONE},
+        "-I{0}/first -I{0}/b -include answer.h",
+        "first/answer.h",
+    ),
+    "has_include-in-quotes": ({"a.cpp": _ASKS.format(question='__has_include("extra.h")')}, "", "extra.h"),
+    "has_include-in-a-folder-that-is-missing": (
+        {"a.cpp": _ASKS.format(question="__has_include(<sub/extra.h>)")},
+        "-I{0}/later",
+        "later/sub/extra.h",
+    ),
+    "has_include-in-a-header": (
+        {"a.cpp": '#include "asks.h"\n', "b/asks.h": _ASKS.format(question='__has_include ( "extra.h" )')},
+        "-I{0}/b",
+        "b/extra.h",
+    ),
+    "a-name-that-is-a-macro": (
+        {"a.cpp": f"#define NAME <answer.h>\n#include NAME\n{_ANSWER} {{ return ANSWER; }}\n", "b/answer.h": _ONE},
+        "-I{0}/first -I{0}/b",
+        "first/answer.h",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "flags", "appears"), _APPEARS.values(), ids=_APPEARS)
+def test_a_header_that_appears_is_read(folder: Path, files: dict[str, str], flags: str, appears: str) -> None:
+    _write(folder, files)
+    top = next(path for path in (*reversed((folder / appears).parents), folder / appears) if not path.exists())
+    first = _build(folder, flags)
+    assert _answer(first) == 1
+    assert _build(folder, flags).compiled == ()
+    _write(folder, {appears: _TWO})
+    assert _answer(_build(folder, flags)) == 2
+    top.rename(folder / "gone")
+    again = _build(folder, flags)
+    assert (again.path, again.compiled) == (first.path, ())
+
+
+@pytest.mark.parametrize("variable", ["CPATH", "CPLUS_INCLUDE_PATH"])
+def test_a_header_that_appears_in_a_folder_of_a_variable_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    _write(folder, {"a.cpp": _INCLUDES, "b/answer.h": _ONE})
+    monkeypatch.setenv(variable, f"{folder}/first:{folder}/b")
+    assert _answer(_build(folder)) == 1
+    _write(folder, {"first/answer.h": _TWO})
+    assert _answer(_build(folder)) == 2
+
+
+def test_a_folder_that_makes_room_for_a_header_or_a_link_that_leads_elsewhere_is_seen(folder: Path) -> None:
+    _write(
+        folder,
+        {
+            "a.cpp": _INCLUDES,
+            "first/answer.h/file": "",
+            "second/answer.h": _ONE,
+            "third/answer.h": "#define ANSWER 3\n",
+        },
+    )
+    (folder / "link").symlink_to("second")
+    flags = "-I{0}/first -I{0}/link"
+    assert _answer(_build(folder, flags)) == 1
+    assert _build(folder, flags).compiled == ()
+    (folder / "link").unlink()
+    (folder / "link").symlink_to("third")
+    assert _answer(_build(folder, flags)) == 3
+    shutil.rmtree(folder / "first/answer.h")
+    _write(folder, {"first/answer.h": _TWO})
+    assert _answer(_build(folder, flags)) == 2
+
+
+def test_a_link_that_leads_nowhere_and_then_somewhere_is_seen(folder: Path) -> None:
+    _write(folder, {"a.cpp": _INCLUDES, "b/answer.h": _ONE, "first/other.h": ""})
+    (folder / "first/answer.h").symlink_to(folder / "later.h")
+    assert _answer(_build(folder, "-I{0}/first -I{0}/b")) == 1
+    assert _build(folder, "-I{0}/first -I{0}/b").compiled == ()
+    _write(folder, {"later.h": _TWO})
+    assert _answer(_build(folder, "-I{0}/first -I{0}/b")) == 2
+
+
+def test_a_header_that_appears_while_the_compiler_runs_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _write(folder, {"a.cpp": _INCLUDES, "b/answer.h": _ONE, "first/other.h": ""})
+    late = f"test -e {folder}/log || {{ touch {folder}/log; echo '#define ANSWER 2' > {folder}/first/answer.h; }}"
+    _write(folder, {"g++": f'#!/bin/sh\n{shutil.which("g++")} "$@" || exit\ncase "$*" in *" -c "*) {late};; esac\n'})
+    (folder / "g++").chmod(0o755)
+    monkeypatch.setenv("CXX", str(folder / "g++"))
+    assert _answer(_build(folder, "-I{0}/first -I{0}/b")) == 2
+
+
+def test_the_compilers_own_folders_are_searched_too(folder: Path) -> None:
+    _write(folder, {"a.cpp": "#include <unistd.h>\nint a() { return 1; }\n"})
+    _build(folder)
+    absent: dict[str, list[str]] = {}
+    for record in (Cache().root / "recipes").iterdir():
+        for variant in json.loads(record.read_text()):
+            absent |= {place: [*absent.get(place, []), *names] for place, names in variant["absent"].items()}
+    assert "unistd.h" in absent["/usr/local/include"]
+
+
+@pytest.mark.needs("nvcc")
+def test_a_header_of_a_cuda_source_that_appears_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")
+    _write(
+        folder, {"a.cu": _INCLUDES.replace("<answer.h>", '"b.h"'), "b/b.h": "#include <answer.h>", "b/answer.h": _ONE}
+    )
+    plan = plan_sources("mine", [folder / "a.cu"], include_dirs=[folder / "first", folder / "b"])
+    assert _answer(build_plan(plan)) == 1
+    assert build_plan(plan).compiled == ()
+    _write(folder, {"first/answer.h": _TWO})
+    assert _answer(build_plan(plan)) == 2
+
+
+_EMBEDS = f"""
+asm(".data\\nheld: {{}} {{}}\\n.previous\\n");
+extern "C" {{{{ extern char held __attribute__((visibility("hidden"))); }}}}
+{_ANSWER} {{{{ return held - '0'; }}}}
+"""
+
+
+@pytest.mark.parametrize("name", ["{0}/held.bin", "held.bin"])
+def test_a_file_that_assembly_code_takes_in_is_seen(folder: Path, name: str) -> None:
+    text = _EMBEDS.format(".incbin", f'\\"{name.format(folder)}\\"')
+    _write(folder, {"a.cpp": text, "held.bin": "1"})
+    assert _answer(_build(folder, "-I{0}/first -I{0}")) == 1
+    assert _build(folder, "-I{0}/first -I{0}").compiled == ()
+    _write(folder, {"held.bin": "3"})
+    assert _answer(_build(folder, "-I{0}/first -I{0}")) == 3
+
+
+def test_where_it_is_not_known_what_assembly_code_takes_in_it_is_compiled_every_time(folder: Path) -> None:
+    _write(folder, {"a.cpp": _EMBEDS.format(".incbin", '" NAME "'), "held.bin": "1"})
+    flags = '-DNAME="\\"{0}/held.bin\\""'
+    for answer in (1, 1, 4):
+        _write(folder, {"held.bin": str(answer)})
+        artefact = _build(folder, flags)
+        assert (_answer(artefact), len(artefact.compiled)) == (answer, 1)
+
+
+def _library(folder: Path, place: str, answer: int, *, shared: bool = False) -> None:
+    """Make the library `half`, in which `half()` is `answer`."""
+    (folder / place).mkdir(parents=True, exist_ok=True)
+    _write(folder, {"half.cpp": f"int half() {{ return {answer}; }}\n"})
+    made = folder / place / ("libhalf.so" if shared else "half.o")
+    how = ["-shared"] if shared else ["-c"]
+    subprocess.run(["g++", "-fPIC", *how, folder / "half.cpp", "-o", made], check=True)
+    if not shared:
+        subprocess.run(["ar", "rcsD", folder / place / "libhalf.a", made], check=True)
+
+
+_CALLS = f"int half();\n{_ANSWER} {{ return half(); }}\n"
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_library_that_appears_in_a_folder_that_was_missing_is_linked(folder: Path, shared: bool) -> None:
+    _write(folder, {"a.cpp": _CALLS})
+    _library(folder, "b", 1)
+    flags = "-L{0}/first -L{0}/b -lhalf -Wl,-rpath,{0}/first"
+    assert _answer(_build(folder, ldflags=flags)) == 1
+    assert _build(folder, ldflags=flags).path == _build(folder, ldflags=flags).path
+    _library(folder, "first", 2, shared=shared)
+    assert _answer(_build(folder, ldflags=flags)) == 2
+
+
+def test_a_library_that_appears_in_a_folder_of_a_variable_is_linked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(folder, {"a.cpp": _CALLS})
+    _library(folder, "b", 1)
+    (folder / "first").mkdir()  # the compiler passes on only those that exist
+    monkeypatch.setenv("LIBRARY_PATH", f"{folder}/first:{folder}/b")
+    assert _answer(_build(folder, ldflags="-lhalf")) == 1
+    _library(folder, "first", 2)
+    assert _answer(_build(folder, ldflags="-lhalf")) == 2
+
+
+def test_a_shared_library_that_appears_beside_an_archive_is_linked(folder: Path) -> None:
+    _write(folder, {"a.cpp": _CALLS})
+    _library(folder, "b", 1)
+    flags = "-L{0}/b -lhalf -Wl,-rpath,{0}/b"
+    assert _answer(_build(folder, ldflags=flags)) == 1
+    _library(folder, "b", 2, shared=True)
+    assert _answer(_build(folder, ldflags=flags)) == 2

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from opwright.cpp_extension import CppExtension, CUDAExtension, SyclExtension
+from opwright.errors import SpecError, ToolchainError
+
+
+def test_an_extension_is_the_one_of_pytorch() -> None:
+    from torch.utils import cpp_extension
+
+    given = {"include_dirs": ["mine"], "define_macros": [("A", "1")], "extra_compile_args": {"cxx": ["-O2"]}}
+    ours = CppExtension("a.b", ["b.cpp"], **given)
+    theirs = cpp_extension.CppExtension("a.b", ["b.cpp"], **{**given, "include_dirs": ["mine"]})
+    assert vars(ours)["libraries"] == vars(theirs)["libraries"] == ["c10", "torch", "torch_cpu", "torch_python"]
+    assert vars(ours)["library_dirs"] == vars(theirs)["library_dirs"]
+    assert vars(ours)["extra_compile_args"] == {"cxx": ["-O2"]}
+    assert CppExtension("c", ["c.cpp"], py_limited_api=True).libraries == ["c10", "torch", "torch_cpu"]
+
+
+def test_an_argument_that_setuptools_would_ignore_is_an_error() -> None:
+    with pytest.raises(SpecError, match=r"CppExtension\('a'\) got dlink, include_paths, which setuptools would ignore"):
+        CppExtension("a", ["a.cpp"], include_paths=["x"], dlink=True)
+
+
+@pytest.mark.skipif(torch.version.cuda is not None, reason="this PyTorch is a CUDA build")
+def test_a_cuda_extension_for_a_cpu_build_of_pytorch_is_refused() -> None:
+    with pytest.raises(ToolchainError, match=r"CUDAExtension\('a'\) needs a CUDA build of PyTorch, and this one"):
+        CUDAExtension("a", ["a.cu"])
+
+
+def test_sycl_is_refused_by_name() -> None:
+    with pytest.raises(ToolchainError, match=r"SyclExtension\('a'\) is not supported: opwright builds C\+\+ and CUDA"):
+        SyclExtension("a", ["a.sycl"])
