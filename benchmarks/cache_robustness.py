@@ -47,8 +47,8 @@ print(compiled)
 """
 PRUNE = """
 import json, sys, time
-from opwright.builder.bound import Bound
-from opwright.builder.cache import Cache
+from opwright.cache.bound import Bound
+from opwright.cache.cache import Cache
 until, removed = time.monotonic() + float(sys.argv[1]), 0
 while time.monotonic() < until:
     removed += len(Cache().prune(Bound(0, 0)).removed)

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 from opcheck import Ended, opcheck
 
-from opwright.builder.cache import Cache
+from opwright.cache.cache import Cache
 from opwright.builder.plan import plan_library
 from opwright.checker.mutants.mirror import Built, Mirror
 from opwright.checker.mutants.report.progress import MutantProgress

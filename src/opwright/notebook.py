@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 from IPython.core.error import UsageError
 
-from opwright.builder.cache import Cache
 from opwright.builder.symbols import defined_namespaces
+from opwright.cache.cache import Cache
 from opwright.errors import OpwrightError
 from opwright.loader.jit import load_inline
 

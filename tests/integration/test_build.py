@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import opwright
-from opwright.builder.cache import Cache
 from opwright.builder.compile import Artefact, build_plan, copy_to
 from opwright.builder.plan import plan_sources
+from opwright.cache.cache import Cache
 from opwright.errors import BuildError
 from tests.interpreter import python
 

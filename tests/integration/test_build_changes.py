@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.builder.cache import Cache, digest
 from opwright.builder.compile import Artefact, build_plan
 from opwright.builder.plan import plan_sources
 from opwright.builder.recipes import compose
+from opwright.cache.cache import Cache, digest
 from opwright.errors import BuildError
 from opwright.report.progress import Progress
 

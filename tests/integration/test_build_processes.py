@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 BUILD = """
 import sys
-from opwright.builder.cache import Cache
+from opwright.cache.cache import Cache
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import plan_sources
 artefact = build_plan(plan_sources("mine", sys.argv[1:]))

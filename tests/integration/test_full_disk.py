@@ -13,10 +13,10 @@ import pytest
 import torch
 
 import opwright
-from opwright.builder.bound import Bound
-from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan, copy_to
 from opwright.builder.plan import plan_sources
+from opwright.cache.bound import Bound
+from opwright.cache.cache import Cache
 from opwright.errors import BuildError, BundleError, CacheError
 from tests.interpreter import python
 

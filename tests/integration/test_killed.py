@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import plan_sources
+from opwright.cache.cache import Cache
 from tests.interpreter import python
 
 _BUILD = """

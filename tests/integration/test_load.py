@@ -13,6 +13,7 @@ import torch
 
 import opwright
 from opwright.builder.symbols import defined_namespaces, module_names, needs_python
+from opwright.cache.cache import Cache
 from opwright.errors import LoadError, ToolchainError
 
 OPERATOR = """
@@ -110,8 +111,7 @@ def test_a_c_source_is_compiled_as_pytorchs_builder_does(tmp_path: Path) -> None
 def test_a_program_is_built_and_runs() -> None:
     # At most one compile of the whole C++ API in this file: the others are stable.
     source = '#include <torch/headeronly/core/ScalarType.h>\n#include <cstdio>\nint main() { std::puts("hello"); }\n'
-    cache = opwright.builder.cache.Cache()
-    path = opwright.load("hello", [cache.keep_source(source, "hello.cpp")], is_standalone=True)
+    path = opwright.load("hello", [Cache().keep_source(source, "hello.cpp")], is_standalone=True)
     assert subprocess.run([str(path)], capture_output=True, text=True, check=True).stdout == "hello\n"
 
 

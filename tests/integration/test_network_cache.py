@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan
-from opwright.builder.mounts import mount_of
 from opwright.builder.plan import plan_sources
+from opwright.cache.cache import Cache
+from opwright.storage.file_system import mount_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,11 +14,11 @@ import torch
 
 import opwright
 from opwright.builder import ninja
-from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan
 from opwright.builder.library import build_described
 from opwright.builder.plan import plan_sources
 from opwright.builder.recipes import COMMON_SOURCE
+from opwright.cache.cache import Cache
 from opwright.errors import BuildError
 from opwright.loader.shared_object import import_module
 from opwright.toolchain.run import Completed, run

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.builder.cache import Cache
 from opwright.builder.compile import Artefact, build_plan
 from opwright.builder.plan import plan_sources
+from opwright.cache.cache import Cache
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,6 +183,21 @@ def test_the_compilers_own_folders_are_searched_too(folder: Path) -> None:
         for variant in json.loads(record.read_text()):
             absent |= {place: [*absent.get(place, []), *names] for place, names in variant["absent"].items()}
     assert "unistd.h" in absent["/usr/local/include"]
+
+
+def test_a_header_that_hides_one_of_those_that_are_precompiled_is_read(folder: Path) -> None:
+    answers = f"#ifdef HIDDEN\n{_TWO}#else\n{_ONE}#endif\n"
+    source = f"#include <opwright/check.h>\n{answers}{_ANSWER} {{ return ANSWER; }}\n"
+    hidden = "torch/headeronly/macros/Macros.h"
+
+    def build(edit: str) -> int:
+        _write(folder, {"a.cpp": f"{source}// {edit}\n"})
+        return _answer(build_plan(plan_sources("mine", [folder / "a.cpp"], include_dirs=[folder / "own"])))
+
+    assert [build("first"), build("second"), build("third")] == [1, 1, 1]
+    _write(folder, {f"own/{hidden}": f"#define HIDDEN\n#include_next <{hidden}>\n"})
+    assert [build("third"), build("fourth")] == [2, 2]
+    assert len(list((Cache().root / "precompiled").iterdir())) <= 1  # they are not made again
 
 
 @pytest.mark.needs("nvcc")

@@ -18,13 +18,14 @@ PACKAGE = ROOT / "src" / "opwright"
 # The rooms, from left to right, each with those that it may import. A room that is not here does not exist.
 _TO_SPEC = {"errors"}
 _TO_TOOLCHAIN = _TO_SPEC | {"spec"}
-_TO_BUILDER = _TO_TOOLCHAIN | {"toolchain", "report", "storage"}
+_TO_BUILDER = _TO_TOOLCHAIN | {"toolchain", "report", "storage", "cache"}
 _TO_LOADER = _TO_BUILDER | {"builder"}
 _TO_PROGRAMS = _TO_LOADER | {"loader"}
 _TO_JUDGES = _TO_PROGRAMS | {"probe"}
 MAY_IMPORT = {
     "errors": set[str](),
     "storage": set(),
+    "cache": {"errors", "storage"},
     "spec": _TO_SPEC,
     "scaffold": _TO_TOOLCHAIN | {"storage"},
     "toolchain": _TO_TOOLCHAIN,

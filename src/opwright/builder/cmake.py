@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.builder import ninja
-from opwright.builder.cache import Cache
 from opwright.builder.files_read import python_files
 from opwright.builder.plan import Plan, plan_library, plan_sources
 from opwright.builder.python_use import check_without_python
 from opwright.builder.recipes import compose
+from opwright.cache.cache import Cache
 from opwright.errors import OpwrightError
 from opwright.spec import library_at
 from opwright.toolchain import flags

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import time
@@ -10,22 +11,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.builder import ninja
-from opwright.builder.cache import Cache, cannot_write, digest
 from opwright.builder.depfile import read_depfile
-from opwright.builder.file_state import FileState, state_of
 from opwright.builder.frontend import may_need_frontend, without_frontend
 from opwright.builder.link import link
-from opwright.builder.precompiled import Precompiled, is_unusable, precompiled_for
+from opwright.builder.memory import with_more_memory
+from opwright.builder.precompiled import PRECOMPILED, Precompiled, is_unusable, precompiled_for
 from opwright.builder.provenance import provenance
 from opwright.builder.reads import Watch
 from opwright.builder.recipes import Recipes, compose
 from opwright.builder.shadows import are_shadowed, header_lookups, library_shadows
+from opwright.cache.cache import Cache, cannot_write, digest
+from opwright.cache.file_state import FileState, state_of
 from opwright.errors import BuildError
 from opwright.report.progress import Progress
 from opwright.storage.draft import drafting, put
 from opwright.storage.full_disk import full_disk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opwright.builder.plan import Plan
 
 # How often a build is attempted if files change while it runs.
@@ -155,14 +159,17 @@ class _Build:
 
     def _attempt(self, keys: list[str], work: Path, shown: Progress) -> Path | None:
         """Compile and link; None where what was read has changed."""
-        missing = [unit for unit, key in zip(self._recipes.units, keys, strict=True) if self._cache.find(key) is None]
+        units = ninja.accepted(self._recipes.units)
+        missing = [unit for unit, key in zip(units, keys, strict=True) if self._cache.find(key) is None]
         try:
             watch = Watch(work, self._states)
             self.log = self._compile(missing, work, shown) or self.log
             self.compiled.update((unit.source, None) for unit in missing)
+            # Most headers were read by several compilers, all of which have ended.
+            state = functools.cache(state_of)
             objects = [
-                self._keep_object(key, unit, work, watch) if unit in missing else self._find(key, unit)
-                for unit, key in zip(self._recipes.units, keys, strict=True)
+                self._keep_object(key, unit, work, watch, state) if unit in missing else self._find(key, unit)
+                for unit, key in zip(units, keys, strict=True)
             ]
             whole = [path for path in objects if path is not None]
             if len(whole) != len(objects):
@@ -202,10 +209,10 @@ class _Build:
                 self._read_before[unit.source] = found[1]
                 quick.append(own.used_by(unit, found[0]))
                 continue
-            if own and len(units) < len(os.sched_getaffinity(0)):
+            if own and not found and len(units) < len(os.sched_getaffinity(0)):
                 beside = own
             quick.append(replace(unit, quick=without_frontend(unit, self._plan.include_dirs)))
-        return quick, beside
+        return [_with_more_memory(unit) for unit in quick], beside
 
     def _find(self, key: str, unit: ninja.Unit) -> Path | None:
         found = self._cache.find(key)
@@ -213,13 +220,15 @@ class _Build:
             self._changed = f"a header of {unit.source.name}"
         return found
 
-    def _keep_object(self, key: str, unit: ninja.Unit, work: Path, watch: Watch) -> Path | None:
+    def _keep_object(
+        self, key: str, unit: ninja.Unit, work: Path, watch: Watch, state: Callable[[Path], FileState]
+    ) -> Path | None:
         product = work / unit.object_name
         listed = [path for path in read_depfile(product.with_suffix(".d"), work) if not self._is_ours(path)]
         before = self._read_before.get(unit.source, {})
         lookups = header_lookups(unit, [*map(Path, before), *listed], work)
         try:
-            read = {**before, **{str(path): state_of(path) for path in (*listed, *lookups.further)}}
+            read = {**before, **{str(path): state(path) for path in (*listed, *lookups.further)}}
         except OSError as error:
             self._changed = str(error.filename)
             return None
@@ -285,4 +294,10 @@ def _may_be_due_to_the_quick_way(unit: ninja.Unit, output: str) -> bool:
     """Whether `unit` may compile where nothing is left out and nothing is precompiled, by what the compiler printed."""
     if unit.quick is None:
         return False
-    return is_unusable(output) if "-include" in unit.quick[:2] else may_need_frontend(output, unit.command)
+    is_precompiled = any(word.endswith(PRECOMPILED) for word in unit.quick)
+    return is_unusable(output) if is_precompiled else may_need_frontend(output, unit.command)
+
+
+def _with_more_memory(unit: ninja.Unit) -> ninja.Unit:
+    quick = None if unit.quick is None else with_more_memory(unit.quick)
+    return replace(unit, command=with_more_memory(unit.command), quick=quick)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.builder.abi import authors_files
-from opwright.builder.cache import Cache
-from opwright.builder.file_state import state_of
 from opwright.builder.plan import Plan, plan_library
 from opwright.builder.recipes import compose
+from opwright.cache.cache import Cache
+from opwright.cache.file_state import state_of
 from opwright.toolchain.flags import include_path
 from opwright.toolchain.pytorch import find_pytorch
 

@@ -12,7 +12,7 @@ from opwright.errors import BuildError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opwright.builder.cache import Cache
+    from opwright.cache.cache import Cache
 
 _INCLUDE = r"^[ \t]*#[ \t]*include[ \t]*[<\"]"
 # PyTorch's full C++ API cannot be included with these.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from opwright.builder.cache import Cache
 from opwright.builder.compile import Artefact, build_plan
 from opwright.builder.files_read import python_files
 from opwright.builder.plan import Plan, plan_library
+from opwright.cache.cache import Cache
 from opwright.report.progress import Progress
 from opwright.spec import Library, library_at
 from opwright.spec.stand_in import describe_without_pytorch

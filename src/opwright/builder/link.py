@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.builder.depfile import read_depfile
-from opwright.builder.file_state import FileState, state_of
+from opwright.cache.file_state import FileState, state_of
 from opwright.toolchain.run import failure, run
 
 if TYPE_CHECKING:

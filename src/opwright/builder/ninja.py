@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import ninja as ninja_wheel
 
-from opwright.builder.cache import digest
+from opwright.cache.cache import digest
 from opwright.errors import BuildError, ToolchainError
 from opwright.toolchain.compiler import find_cxx
 from opwright.toolchain.flags import for_clang
@@ -83,7 +83,6 @@ def compile_units(units: Sequence[Unit], folder: Path, progress: Progress, besid
     """
     if not units:
         return ""
-    units = accepted(units)
     (folder / FILE_NAME).write_bytes(os.fsencode(_build_file(units, beside)))
     jobs = os.environ.get("MAX_JOBS")
     command = [program(), "-C", str(folder), "-f", FILE_NAME, *(["-j", jobs] if jobs else [])]
@@ -109,12 +108,7 @@ def compile_units(units: Sequence[Unit], folder: Path, progress: Progress, besid
 
 def accepted(units: Sequence[Unit]) -> Sequence[Unit]:
     """`units`, without flags that this machine's C++ compiler does not have. May start it, to ask what it is."""
-    if not find_cxx().is_clang:
-        return units
-    return [
-        replace(unit, command=for_clang(unit.command), quick=for_clang(unit.quick) if unit.quick else None)
-        for unit in units
-    ]
+    return [replace(unit, command=for_clang(unit.command)) for unit in units] if find_cxx().is_clang else units
 
 
 def program() -> str:

@@ -16,8 +16,8 @@ from opwright.toolchain.pytorch import find_pytorch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opwright.builder.cache import Cache
     from opwright.builder.ninja import Unit
+    from opwright.cache.cache import Cache
     from opwright.spec import Library
     from opwright.toolchain.compiler import Compiler
 

@@ -6,34 +6,35 @@ beside the first build that leaves a processor idle, and found by those that fol
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.builder.abi import without_comments
 from opwright.builder.depfile import read_depfile
-from opwright.builder.file_state import state_of
 from opwright.builder.ninja import Unit
 from opwright.builder.provenance import provenance
 from opwright.builder.shadows import header_lookups
+from opwright.cache.file_state import state_of
+from opwright.toolchain.compiler import is_gcc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
-    from opwright.builder.cache import Cache
     from opwright.builder.reads import Watch
     from opwright.builder.recipes import Recipes
+    from opwright.cache.cache import Cache
 
 # Headers that do not depend on macros which a source defines before it includes them.
 _OURS = re.compile(r"opwright/(?!common/|block\.h)[\w/]+\.h|torch/(?:csrc/stable|headeronly)/[\w/.]+\.h")
 # Without those that include a file once.
 _DIRECTIVE = re.compile(r'^[ \t]*#[ \t]*(?!pragma[ \t]+once\b|endif\b)(\w+)[ \t]*(<[^>\n]*>|"[^"\n]*"|)', re.MULTILINE)
 _GUARD = re.compile(r"\A\s*#[ \t]*ifndef[ \t]+(\w+)[ \t]*\n\s*#[ \t]*define[ \t]+\1\b[^\n]*\n")
-_HEADER = "headers.h"
-_MADE = f"{_HEADER}.gch"
+# The name of what is precompiled, in a folder of its own.
+PRECOMPILED = "headers.h"
+_MADE = f"{PRECOMPILED}.gch"
 
 
 @dataclass(frozen=True)
@@ -58,24 +59,26 @@ class Precompiled:
     def beside(self, work: Path) -> str:
         """The command line for a shell that makes them in the folder `work`."""
         text = "".join(f"#include <{name}>\n" for name in self.names)
-        (work / _HEADER).write_text(text)
-        return shlex.join([*self.command, "-x", "c++-header", "-MD", "-MF", f"{_HEADER}.d", _HEADER, "-o", _MADE])
+        (work / PRECOMPILED).write_text(text)
+        return shlex.join(
+            [*self.command, "-x", "c++-header", "-MD", "-MF", f"{PRECOMPILED}.d", PRECOMPILED, "-o", _MADE]
+        )
 
     def keep(self, work: Path, cache: Cache, watch: Watch) -> None:
         """Move them from `work`, where they were made since `watch` began, into the cache; nothing if that failed."""
-        if not ((work / _MADE).is_file() and (work / f"{_HEADER}.d").is_file()):
+        if not ((work / _MADE).is_file() and (work / f"{PRECOMPILED}.d").is_file()):
             return
-        listed = read_depfile(work / f"{_HEADER}.d", work)
-        lookups = header_lookups(Unit(work / _HEADER, self.command), listed, work)
-        read = {str(path): state_of(path) for path in (*listed, *lookups.further) if path != work / _HEADER}
+        listed = read_depfile(work / f"{PRECOMPILED}.d", work)
+        lookups = header_lookups(Unit(work / PRECOMPILED, self.command), listed, work)
+        read = {str(path): state_of(path) for path in (*listed, *lookups.further) if path != work / PRECOMPILED}
         if lookups.is_complete and watch.changed(read) is None and watch.appeared(lookups.unread) is None:
             about = provenance(", ".join(self.names), "")
-            cache.keep_precompiled(self.key, work / _MADE, work / _HEADER, read, lookups.absent, about)
+            cache.keep_precompiled(self.key, work / _MADE, work / PRECOMPILED, read, lookups.absent, about)
 
 
 def precompiled_for(unit: Unit, recipes: Recipes, include_dirs: Sequence[Path]) -> Precompiled | None:
     """What could be precompiled for `unit`; None for compilers other than g++, and where there is nothing."""
-    if not _is_gcc(unit.command) or unit.source.suffix == ".cu":
+    if not is_gcc(unit.command) or unit.source.suffix == ".cu":
         return None
     names = tuple(dict.fromkeys(_leading(unit.source, include_dirs, set())))
     command = tuple(_without_own(unit.command, include_dirs))
@@ -107,12 +110,6 @@ def _changes_macros(header: Path) -> bool:
     """Whether a header of the author's has more directives than includes."""
     found = _DIRECTIVE.findall(_GUARD.sub("", without_comments(header), count=1))
     return any(directive != "include" for directive, _ in found)
-
-
-def _is_gcc(command: Sequence[str]) -> bool:
-    # Not behind a launcher: ccache and the like have their own ways with precompiled headers.
-    name = Path(os.path.realpath(command[0])).name
-    return re.fullmatch(r"(?:\w+-)*(?:g|c)\+\+(?:-[\d.]+)?", name) is not None and "clang" not in name
 
 
 def _without_own(command: Iterable[str], include_dirs: Sequence[Path]) -> list[str]:

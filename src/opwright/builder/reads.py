@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from opwright.builder.file_state import FileState
+    from opwright.cache.file_state import FileState
 
 # How far the clocks of two file systems may lie apart.
 _SKEW_NS = 2_000_000_000

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opwright.builder.cache import digest
-from opwright.builder.file_state import state_of
 from opwright.builder.ninja import Unit
+from opwright.cache.cache import digest
+from opwright.cache.file_state import state_of
 from opwright.toolchain import flags
 from opwright.toolchain.compiler import cuda_home, find_cxx, find_nvcc
 from opwright.toolchain.linker import find_fast_linker
@@ -169,7 +169,7 @@ def compose(plan: Plan) -> Recipes:
     versions = [f"{package.name} {package.version}" for package in packages]
     link = [*link, *plan.ldflags]
     # mold keeps the names of what it leaves out, and the dynamic loader then looks for them.
-    fast = None if python == "dropped" else find_fast_linker([*cxx.command, *link])
+    fast = None if python == "dropped" else find_fast_linker([*cxx.command, *link], plan.ldflags)
     compilers = [cxx, *([nvcc] if nvcc else [])]
     identity = (*torch.identity, *versions, *_identity(compilers), *(fast.identity if fast else ()))
     return Recipes(tuple(units), tuple(cxx.command), tuple(link), (fast.flag,) if fast else (), identity)
@@ -183,7 +183,7 @@ def _python_of(plan: Plan) -> flags.Python:
 
 def _given(commands: Commands, torch: PyTorch) -> Recipes:
     """The command lines that another build system composed."""
-    fast = find_fast_linker([*commands.linker, *commands.link_flags])
+    fast = find_fast_linker(commands.linker, commands.link_flags)
     identity = (*torch.identity, *_identity(commands.compilers), *(fast.identity if fast else ()))
     flag = (fast.flag,) if fast else ()
     return Recipes(commands.units, commands.linker, commands.link_flags, flag, identity, commands.device_link)

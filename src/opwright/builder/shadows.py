@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.builder.includes import Asked, asked_for, assembled
-from opwright.builder.records import names_in, read_bytes
 from opwright.builder.search import header_search, library_search
+from opwright.cache.records import names_in, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -6,9 +6,9 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan
 from opwright.builder.plan import plan_library
+from opwright.cache.cache import Cache
 from opwright.checker import sanitize as sanitizers
 from opwright.errors import BridgeError
 from opwright.loader.bridge import build_bridge

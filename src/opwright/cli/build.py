@@ -91,11 +91,11 @@ def _build_library(
     verbose: bool,
     json: str | None,
 ) -> None:
-    from opwright.builder.cache import Cache
     from opwright.builder.compile import build_plan, copy_to
     from opwright.builder.compile_commands import FILE_NAME, is_from_opwright
     from opwright.builder.files_read import files_read
     from opwright.builder.library import describe
+    from opwright.cache.cache import Cache
     from opwright.report.progress import Progress
 
     cache = Cache()
@@ -159,9 +159,9 @@ def _build_project(path: Path, output: Path | None, *, wheel: bool, verbose: boo
 
 
 def _write_commands(path: Path, target: str, *, cuda: bool | None) -> None:
-    from opwright.builder.cache import Cache
     from opwright.builder.compile_commands import compile_commands
     from opwright.builder.library import describe
+    from opwright.cache.cache import Cache
 
     # CUDA sources too, where this PyTorch is a CPU build: they are edited there as well.
     described = describe(path, Cache(), cuda=cuda is not False)

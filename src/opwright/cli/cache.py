@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from opwright.builder.entries import Entry
-    from opwright.builder.prune import Pruned
+    from opwright.cache.entries import Entry
+    from opwright.cache.prune import Pruned
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 # Listed one by one only on request: parts of the libraries, and there are many.
@@ -27,7 +27,7 @@ _PARTS = {"object", "source"}
 
 
 def _size(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
-    from opwright.builder.bound import bytes_of
+    from opwright.cache.bound import bytes_of
 
     try:
         return None if text is None else bytes_of(text)
@@ -73,8 +73,8 @@ def cache(context: click.Context, *, everything: bool, json: str | None) -> None
     """
     if context.invoked_subcommand is not None:
         return
-    from opwright.builder.bound import Bound
-    from opwright.builder.cache import Cache
+    from opwright.cache.bound import Bound
+    from opwright.cache.cache import Cache
 
     layers = Cache().entries()
     (root, own), *shared = layers.items()
@@ -112,8 +112,8 @@ def prune(*, older_than: float | None, max_size: int | None, dry_run: bool, json
 
         opwright cache prune --older-than 30d --max-size 5GB --dry-run
     """
-    from opwright.builder.bound import Bound
-    from opwright.builder.cache import Cache
+    from opwright.cache.bound import Bound
+    from opwright.cache.cache import Cache
 
     given = older_than is not None or max_size is not None
     bound = Bound(max_size, older_than) if given else Bound.chosen()
@@ -133,7 +133,7 @@ def clear(*, dry_run: bool, json: str | None) -> None:
 
         opwright cache clear
     """
-    from opwright.builder.cache import Cache
+    from opwright.cache.cache import Cache
 
     _report(Cache().clear(dry_run=dry_run), json, dry_run=dry_run)
 

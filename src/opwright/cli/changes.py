@@ -7,8 +7,8 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from opwright.builder.file_state import FileState, has_state, state_of
-from opwright.storage.file_system import is_remote
+from opwright.cache.file_state import FileState, has_state, state_of
+from opwright.storage.file_system import mount_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -82,7 +82,7 @@ class Changes:
         """The files that have changed, after a short wait; empty if none has."""
         import watchfiles
 
-        if self._polls or any(map(is_remote, self._folders)):
+        if self._polls or any(map(_is_remote, self._folders)):
             time.sleep(_POLL_S)
             return self.look()
         is_new = self._events is None
@@ -134,3 +134,9 @@ def _state(path: Path) -> FileState | None:
         return state_of(path)
     except OSError:
         return None
+
+
+def _is_remote(folder: Path) -> bool:
+    """Whether other machines can change files in `folder` without this system's knowledge."""
+    mount = mount_of(folder)
+    return mount is not None and mount.is_network

@@ -7,8 +7,8 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opwright.builder.cache import Cache
 from opwright.builder.ninja import program as ninja_program
+from opwright.cache.cache import Cache
 from opwright.errors import OpwrightError, ToolchainError
 from opwright.host.install import PACKAGES as HOST_PACKAGES
 from opwright.toolchain.compiler import find_cxx, find_nvcc

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opwright.builder.cache import Cache, digest
+from opwright.cache.cache import Cache, digest
 from opwright.errors import OpwrightError, ToolchainError
 from opwright.toolchain.compiler import find_cxx
 from opwright.toolchain.packages import package_versions

@@ -6,11 +6,11 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan, copy_to
 from opwright.builder.inline import inline_sources
 from opwright.builder.plan import plan_sources, with_definitions
 from opwright.builder.symbols import module_names, registers_operators
+from opwright.cache.cache import Cache
 from opwright.errors import LoadError, ToolchainError
 from opwright.loader.builds import open_build
 from opwright.report.progress import Progress

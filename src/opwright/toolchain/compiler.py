@@ -9,9 +9,13 @@ import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from opwright.errors import ToolchainError
 from opwright.toolchain.run import run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,12 @@ class Compiler:
         lines = run([*self.command, "--version"]).output.strip().splitlines()
         release = [line for line in lines if re.search(r"release \d", line)]  # nvcc's fourth line
         return (release or lines or ["unknown"])[0].strip()
+
+
+def is_gcc(command: Sequence[str]) -> bool:
+    """Whether the command line starts g++ itself, not a launcher such as ccache, by the program's name."""
+    name = Path(os.path.realpath(command[0])).name
+    return re.fullmatch(r"(?:\w+-)*(?:g|c)\+\+(?:-[\d.]+)?", name) is not None and "clang" not in name
 
 
 def cuda_home(nvcc: Compiler) -> Path:

@@ -38,9 +38,18 @@ class Linker:
         return [str(self.path), str(status.st_size), str(status.st_mtime_ns)]
 
 
-def find_fast_linker(words: Iterable[str]) -> Linker | None:
-    """The linker mold or lld, if it is on the PATH; None if the command line `words` names a linker itself."""
-    if any(word.startswith(("-fuse-ld", "--ld-path")) for word in words):
+def find_fast_linker(words: Iterable[str], authors: Iterable[str]) -> Linker | None:
+    """The linker mold or lld, if it is on the PATH.
+
+    Args:
+        words: the command line that links; None is returned if it names a linker itself.
+        authors: what the author adds to it; None is returned if the linker itself gets any of it, since linkers differ
+            in what they make of flags.
+    """
+    given = [*words, *authors]
+    if any(word.startswith(("-fuse-ld", "--ld-path")) for word in given):
+        return None
+    if any(word.startswith(("-Wl,", "-Xlinker", "-T")) for word in authors):
         return None
     for name, program in _FAST.items():
         if found := shutil.which(program):

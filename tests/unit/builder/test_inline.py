@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from opwright.builder.cache import Cache
 from opwright.builder.inline import inline_sources
+from opwright.cache.cache import Cache
 from opwright.errors import BuildError
 
 

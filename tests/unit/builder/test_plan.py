@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import opwright
-from opwright.builder.cache import Cache
 from opwright.builder.plan import plan_library, plan_sources
+from opwright.cache.cache import Cache
 from opwright.errors import BuildError, SpecError
 from opwright.spec import library_at
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.builder.cache import Cache
-from opwright.builder.usage import Usage
+from opwright.cache.cache import Cache
+from opwright.cache.usage import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -164,16 +164,15 @@ def test_a_thread_that_stays_inside_an_operator_is_named(
     assert torch.equal(mine.ops.f(X), 3 * X)
 
 
-def test_caches_of_compiled_graphs_tell_what_was_replaced(
-    write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(config, "cache_key_tag", "the user's")
+def test_caches_of_compiled_graphs_tell_what_was_replaced(write: Callable[..., Path]) -> None:
     tags = []
-    mine = opwright.open(write("in_caches", "x * 2"))
-    for factor in (3, 4, 3):
-        write("in_caches", f"x * {factor}")
-        mine.reload()
-        tags.append(config.cache_key_tag)
+    # Not monkeypatch, which deletes the setting when it undoes.
+    with config.patch("cache_key_tag", "the user's"):
+        mine = opwright.open(write("in_caches", "x * 2"))
+        for factor in (3, 4, 3):
+            write("in_caches", f"x * {factor}")
+            mine.reload()
+            tags.append(config.cache_key_tag)
     assert tags[0] == tags[2] != tags[1]
     assert all(tag.startswith("the user's opwright ") for tag in tags)
 

@@ -1,40 +1,65 @@
-"""Which file system a path is on."""
-
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
 
-from opwright.storage.file_system import file_system_of, is_remote
+from opwright.storage.file_system import mount_of
 
-MOUNTS = r"""22 1 0:21 / / rw,relatime - ext4 /dev/vda1 rw
-30 22 0:30 / /net rw,relatime shared:1 - nfs4 server:/home rw,vers=4.2
-31 30 0:31 / /net/me/a\040b rw - tmpfs tmpfs rw
-32 22 0:32 / /nets rw master:2 propagate_from:3 - fuse.sshfs me@host: rw
-33 22 0:33 / /twice rw - ext4 /dev/vdb rw
-34 22 0:34 / /twice rw - 9p host rw
+_TABLE = r"""22 28 0:20 / /proc rw,nosuid,nodev,noexec,relatime - proc proc rw
+28 1 259:2 / / rw,relatime - ext4 /dev/nvme0n1p2 rw,errors=remount-ro
+31 28 0:40 / /users rw,relatime shared:17 - nfs4 filer:/export/users rw,vers=4.2,local_lock=none,addr=10.0.0.3
+32 28 0:41 / /old rw - nfs filer:/old rw,vers=3,nolock,local_lock=all
+33 28 0:42 / /scratch rw,relatime - lustre mds@tcp:/scratch rw,flock,lazystatfs
+34 28 0:43 / /fast rw,relatime - lustre mds@tcp:/fast rw,localflock
+35 28 0:44 / /mnt/with\040blank rw - cifs //server/share rw,vers=3.1.1,nobrl,uid=1000
+36 28 0:45 / /mnt/share rw - cifs //server/other rw,vers=3.1.1
+37 28 0:46 / /mnt/ssh rw,nosuid,nodev - fuse.sshfs me@host:/ rw,user_id=1000,group_id=1000
+38 28 0:47 / /mnt/vm rw - 9p host rw,access=client,trans=virtio
+39 28 0:48 / /users/local rw - xfs /dev/sdb1 rw,attr2
+40 28 0:49 / /twice rw - nfs4 filer:/twice rw,local_lock=none
+41 40 8:17 / /twice rw - ext4 /dev/sdb2 rw
+42 28 0:50 / /layers rw,relatime - overlay overlay rw,lowerdir=/a:/b,upperdir=/c,workdir=/d
+43 28 0:51 / /empty rw - tmpfs  rw,size=1k
+a line of another form
 """
 
 
 @pytest.mark.parametrize(
-    ("path", "kind"),
+    ("folder", "point", "kind", "is_network", "reach"),
     [
-        ("/", "ext4"),
-        ("/net2/x", "ext4"),
-        ("/net", "nfs4"),
-        ("/net/me/ops/mine", "nfs4"),
-        ("/net/me/a b/mine", "tmpfs"),
-        ("/nets/x", "fuse.sshfs"),
-        ("/twice/x", "9p"),
+        ("/usr/lib", "/", "ext4", False, True),
+        ("/users/me/.cache/opwright", "/users", "nfs4", True, True),
+        ("/userspace", "/", "ext4", False, True),
+        ("/users/local/x", "/users/local", "xfs", False, True),
+        ("/old/x", "/old", "nfs", True, False),
+        ("/scratch/me", "/scratch", "lustre", True, True),
+        ("/fast/me", "/fast", "lustre", True, False),
+        ("/mnt/with blank/x", "/mnt/with blank", "cifs", True, False),
+        ("/mnt/share", "/mnt/share", "cifs", True, True),
+        ("/mnt/ssh/x", "/mnt/ssh", "fuse.sshfs", True, False),
+        ("/mnt/vm", "/mnt/vm", "9p", True, False),
+        ("/twice/x", "/twice", "ext4", False, True),
+        ("/layers/x", "/layers", "overlay", False, True),
+        ("/empty", "/empty", "tmpfs", False, True),
     ],
 )
-def test_the_last_of_the_longest_mounts_holds_a_path(tmp_path: Path, path: str, kind: str) -> None:
-    (tmp_path / "mountinfo").write_text(MOUNTS)
-    assert file_system_of(Path(path), tmp_path / "mountinfo") == kind
+def test_a_mount_says_whether_its_locks_reach_other_machines(
+    tmp_path: Path, folder: str, point: str, kind: str, is_network: bool, reach: bool
+) -> None:
+    table = tmp_path / "mountinfo"
+    table.write_text(_TABLE)
+    mount = mount_of(Path(folder), table)
+    assert mount is not None
+    assert (str(mount.point), mount.kind) == (point, kind)
+    assert (mount.is_network, mount.locks_reach_other_machines) == (is_network, reach)
 
 
-def test_a_system_that_does_not_say_is_taken_for_a_local_one(tmp_path: Path) -> None:
-    assert file_system_of(tmp_path, tmp_path / "missing") == ""
-    assert file_system_of(Path("/proc/self")) == "proc"
-    assert not is_remote(Path("/proc/self"))
+def test_the_mounts_of_this_machine_are_read(tmp_path: Path) -> None:
+    mount = mount_of(tmp_path / "missing" / "folder")
+    assert mount is not None
+    assert mount.point in (tmp_path, *tmp_path.parents)
+
+
+def test_without_a_table_nothing_is_known(tmp_path: Path) -> None:
+    assert mount_of(tmp_path, tmp_path / "missing") is None

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError
 
-from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan, copy_to
 from opwright.builder.setuptools import nvcc, report
 from opwright.builder.setuptools.op_extension import OpExtension
 from opwright.builder.setuptools.recording import record
+from opwright.cache.cache import Cache
 from opwright.errors import OpwrightError, SpecError, ToolchainError
 from opwright.report.progress import Progress
 

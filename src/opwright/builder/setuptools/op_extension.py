@@ -15,7 +15,7 @@ from opwright.spec import library_at
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opwright.builder.cache import Cache
+    from opwright.cache.cache import Cache
 
 
 class OpExtension(Extension):

@@ -14,7 +14,6 @@ import torch
 from torch import nn
 from torch.export import Dim
 
-from opwright.builder.cache import Cache
 from opwright.bundle.compare.outputs import Flat
 from opwright.bundle.compile.archive import write_again
 from opwright.bundle.compile.guards import broken_guard
@@ -26,6 +25,7 @@ from opwright.bundle.format.manifest import Dimension, InputDim
 from opwright.bundle.source import shape
 from opwright.bundle.source.saved import load_package
 from opwright.bundle.suppress_output import suppress_output
+from opwright.cache.cache import Cache
 from opwright.errors import BundleError
 from opwright.toolchain.compiler import inductor_settings
 

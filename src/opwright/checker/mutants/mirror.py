@@ -6,8 +6,8 @@ import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opwright.builder.cache import Cache
 from opwright.builder.compile import build_plan
+from opwright.cache.cache import Cache
 from opwright.report.progress import Progress
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.builder.abi import authors_files
-from opwright.builder.cache import Cache
 from opwright.builder.plan import plan_library
+from opwright.cache.cache import Cache
 from opwright.checker.job import Options, new_seed
 from opwright.checker.matrix import select_cells
 from opwright.checker.mutants.bytecode import is_same_bytecode

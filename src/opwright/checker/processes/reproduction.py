@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.builder.cache import Cache
+from opwright.cache.cache import Cache
 from opwright.checker.cases.case import copied
 from opwright.checker.cases.code import loaded_names
 from opwright.checker.kinds import OF_VALUES, Kind

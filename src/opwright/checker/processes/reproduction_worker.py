@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from opwright.builder.cache import Cache
+from opwright.cache.cache import Cache
 from opwright.checker.job import Job
 from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.remote_judge import can_be_sent

@@ -4,6 +4,7 @@
 // unpacked here because torch's `to<std::string>` never frees its copy (as of 2.13).
 #pragma once
 
+#include <opwright/common.h>
 #include <opwright/types.h>
 #include <torch/csrc/stable/c/shim.h>
 #include <torch/csrc/stable/stableivalue_conversions.h>
@@ -122,11 +123,7 @@ auto pass(S& stored) -> std::conditional_t<std::is_same_v<std::remove_cvref_t<P>
     }
 }
 
-[[noreturn]] inline void wrong_count(const char* of, std::uint64_t schema, std::size_t kernel) {
-    throw std::runtime_error("opwright: the operator's schema has " + std::to_string(schema) + " " + of +
-                             ", but its kernel has " + std::to_string(kernel) +
-                             ": build the kernel against the schema that is registered");
-}
+[[noreturn]] OPWRIGHT_COMMON void wrong_count(const char* of, std::uint64_t schema, std::size_t kernel);
 
 template <class R>
 struct Results {
@@ -230,3 +227,7 @@ struct kernel : Function<function, decltype(function)> {};
 
 #define OPWRIGHT_FN(...) \
     ::opwright::detail::kernel<&__VA_ARGS__> {}
+
+#if !defined(OPWRIGHT_COMMON_ELSEWHERE)
+#include <opwright/common/box.inc>
+#endif

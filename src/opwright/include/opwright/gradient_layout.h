@@ -6,6 +6,7 @@
 #pragma once
 
 #include <opwright/box.h>
+#include <opwright/common.h>
 #include <opwright/types.h>
 #include <torch/csrc/stable/ops.h>
 
@@ -20,27 +21,8 @@
 namespace opwright OPWRIGHT_HIDDEN {
 namespace detail {
 
-// The stride of a dimension without a second element is never used.
-inline bool have_same_strides(const Tensor& one, const Tensor& other) {
-    for (std::int64_t d = 0; d < one.dim(); ++d) {
-        if (one.size(d) > 1 && one.stride(d) != other.stride(d)) return false;
-    }
-    return true;
-}
-
 // A gradient that cannot be this argument's stays as it is: `opwright check` reports it.
-inline void lay_out(Tensor& gradient, const Tensor& argument) {
-    if (!gradient.defined() || !argument.defined()) return;
-    // The usual case: both are row-major. An empty tensor counts as row-major, whatever its strides are.
-    if (argument.is_contiguous() && gradient.is_contiguous()) return;
-    // Not ==, which arrays lack in PyTorch 2.11.
-    if (!gradient.sizes().equals(argument.sizes()) || gradient.scalar_type() != argument.scalar_type()) return;
-    if (gradient.device() != argument.device()) return;
-    Tensor laid_out = torch::stable::empty_like(argument);
-    if (have_same_strides(gradient, laid_out)) return;
-    torch::stable::copy_(laid_out, gradient);
-    gradient = std::move(laid_out);
-}
+OPWRIGHT_COMMON void lay_out(Tensor& gradient, const Tensor& argument);
 
 inline void lay_out(Tensor& gradient, const std::optional<Tensor>& argument) {
     if (argument) lay_out(gradient, *argument);
@@ -108,3 +90,7 @@ struct AsArguments {
 
 }  // namespace detail
 }  // namespace opwright OPWRIGHT_HIDDEN
+
+#if !defined(OPWRIGHT_COMMON_ELSEWHERE)
+#include <opwright/common/gradient_layout.inc>
+#endif

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opwright.builder.cache import Cache, digest
-from opwright.builder.file_state import state_of
+from opwright.cache.cache import Cache, digest
+from opwright.cache.file_state import state_of
 from opwright.errors import CacheError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def test_a_header_that_nobody_touched_is_not_read_again(
         msg = f"{path} was read"
         raise AssertionError(msg)
 
-    monkeypatch.setattr("opwright.builder.file_state.state_of", refuse)
+    monkeypatch.setattr("opwright.cache.file_state.state_of", refuse)
     assert cache.find("recipe") == kept
 
 
@@ -245,7 +245,7 @@ def test_what_dead_builders_of_other_libraries_left_is_cleared_and_what_a_living
 def test_where_locks_do_not_reach_other_machines_what_is_left_stays_for_a_day(
     cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("opwright.builder.mounts.Mount.locks_reach_other_machines", False)
+    monkeypatch.setattr("opwright.storage.file_system.Mount.locks_reach_other_machines", False)
     (cache.root / "work").mkdir(parents=True)
     names = {"recipe.new", "recipe.old", "other.new", "other.old"}
     for name in names:

@@ -2,18 +2,19 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.builder import prune as pruning
-from opwright.builder.bound import Bound
-from opwright.builder.cache import Cache
-from opwright.builder.entries import Entry, list_entries
-from opwright.builder.mounts import Mount
-from opwright.builder.usage import Usage
+from opwright.cache import prune as pruning
+from opwright.cache.bound import Bound
+from opwright.cache.cache import Cache
+from opwright.cache.entries import Entry, list_entries
+from opwright.cache.usage import Usage
 from opwright.errors import CacheError
+from opwright.storage.file_system import Mount
 from opwright.storage.lock import locked
 
 if TYPE_CHECKING:
@@ -136,6 +137,20 @@ def test_the_same_content_that_is_kept_between_the_choice_and_the_removal_stays(
     monkeypatch.setattr(pruning, "_chosen", keep_meanwhile)
     assert cache.prune(Bound(0, 0)).removed == ()
     assert cache.find("another") == kept
+
+
+def test_what_is_being_removed_is_not_found(cache: Cache) -> None:
+    kept = _object(cache, "old", days=100)
+    found: list[Path | None] = []
+    finder = threading.Thread(target=lambda: found.append(cache.find("old")))
+    with Usage(cache.root).removing(10) as alone:
+        assert alone
+        finder.start()
+        finder.join(0.3)  # it waits for the end of the removal
+        assert found == []
+        kept.unlink()
+    finder.join()
+    assert found == [None]
 
 
 def test_nothing_is_removed_while_something_is_put_in_place(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.builder.cache import Cache
-from opwright.builder.file_state import state_of
+from opwright.cache.cache import Cache
+from opwright.cache.file_state import state_of
 from opwright.errors import CacheError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
-from opwright.builder.mounts import locks_reach
+from opwright.cache.locks import locks_reach
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opwright.builder.bound import Bound
-from opwright.builder.entries import OLDER, Entry, bookkeeping, last_use, list_entries
-from opwright.builder.mounts import mount_of
-from opwright.builder.records import read_bytes
-from opwright.builder.usage import SPARED_S, Usage
+from opwright.cache.bound import Bound
+from opwright.cache.entries import OLDER, Entry, bookkeeping, last_use, list_entries
+from opwright.cache.records import read_bytes
+from opwright.cache.usage import SPARED_S, Usage
+from opwright.storage.file_system import mount_of
 from opwright.storage.lock import locked
 
 if TYPE_CHECKING:

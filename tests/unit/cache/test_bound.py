@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from opwright.builder.bound import Bound, bytes_of
+from opwright.cache.bound import Bound, bytes_of
 from opwright.errors import CacheError
 
 

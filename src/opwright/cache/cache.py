@@ -31,13 +31,13 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opwright.builder.bound import Bound
-from opwright.builder.file_state import FileState, holds_content, state_as, state_of
-from opwright.builder.layer import LAYOUT, Layer, shared_layers
-from opwright.builder.mounts import check_locks
-from opwright.builder.place import place_file
-from opwright.builder.records import grouped, is_inside, read_variants
-from opwright.builder.usage import Usage
+from opwright.cache.bound import Bound
+from opwright.cache.file_state import FileState, holds_content, state_as, state_of
+from opwright.cache.layer import LAYOUT, Layer, shared_layers
+from opwright.cache.locks import check_locks
+from opwright.cache.place import place_file
+from opwright.cache.records import grouped, is_inside, read_variants
+from opwright.cache.usage import Usage
 from opwright.errors import CacheError
 from opwright.storage.flush import flush_tree
 from opwright.storage.lock import locked
@@ -45,8 +45,8 @@ from opwright.storage.lock import locked
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from opwright.builder.entries import Entry
-    from opwright.builder.prune import Pruned
+    from opwright.cache.entries import Entry
+    from opwright.cache.prune import Pruned
 
 # Headers change back and forth with branches. Beyond this many sets, the oldest is dropped.
 _MOST_VARIANTS = 8
@@ -226,7 +226,7 @@ class Cache:
 
     def holds(self, path: Path) -> bool:
         """Whether `path` lies in this cache or in a shared one, where the name of a source is a hash of its content."""
-        return any(layer.root in path.parents for layer in (self._own, *self._shared))
+        return str(path).startswith(tuple(f"{layer.root}/" for layer in (self._own, *self._shared)))
 
     # -- what other programs keep -------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class Cache:
         Raises:
             CacheError: one of them cannot be read.
         """
-        from opwright.builder.entries import list_entries
+        from opwright.cache.entries import list_entries
 
         roots = [layer.root for layer in (self._own, *self._shared)]
         for root in roots:
@@ -275,7 +275,7 @@ class Cache:
         Raises:
             CacheError: it cannot be written.
         """
-        from opwright.builder.entries import measure
+        from opwright.cache.entries import measure
 
         with self._writing():
             self.root.mkdir(parents=True, exist_ok=True)
@@ -292,7 +292,7 @@ class Cache:
         Raises:
             CacheError: it cannot be written.
         """
-        from opwright.builder.prune import prune
+        from opwright.cache.prune import prune
 
         with self._writing():
             return prune(self.root, bound, dry_run=dry_run)
@@ -303,7 +303,7 @@ class Cache:
         Raises:
             CacheError: it cannot be written, or a build is in progress.
         """
-        from opwright.builder.prune import prune
+        from opwright.cache.prune import prune
 
         everything = functools.partial(prune, self.root, Bound(0, 0), spared_s=float("-inf"), dry_run=dry_run)
         if dry_run:
@@ -329,8 +329,8 @@ class Cache:
         Raises:
             CacheError: the cache cannot be written, or its file system has no locks.
         """
-        from opwright.builder.prune import stay_within
-        from opwright.builder.work import WorkFolders
+        from opwright.cache.prune import stay_within
+        from opwright.cache.work import WorkFolders
 
         bound = Bound.chosen()
         with contextlib.ExitStack() as held:

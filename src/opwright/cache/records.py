@@ -11,7 +11,7 @@ import re
 import stat
 from typing import TYPE_CHECKING, Any
 
-from opwright.builder.file_state import has_state
+from opwright.cache.file_state import has_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

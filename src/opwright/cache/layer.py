@@ -7,9 +7,9 @@ import os
 import stat
 from pathlib import Path
 
-from opwright.builder.file_state import FileState, has_state
-from opwright.builder.records import current_product, read_bytes, read_json, read_variants
-from opwright.builder.usage import Usage
+from opwright.cache.file_state import FileState, has_state
+from opwright.cache.records import current_product, read_bytes, read_json, read_variants
+from opwright.cache.usage import Usage
 from opwright.errors import CacheError
 
 # Changed with the layout or the meaning of an entry, so that old and new caches can share a folder.

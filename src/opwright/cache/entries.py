@@ -8,9 +8,9 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opwright.builder.layer import LAYOUT
-from opwright.builder.records import read_json
-from opwright.builder.usage import Usage
+from opwright.cache.layer import LAYOUT
+from opwright.cache.records import read_json
+from opwright.cache.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
