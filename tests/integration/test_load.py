@@ -77,10 +77,10 @@ def test_functions_are_bound_into_a_module_as_torchs_own_load_inline_does() -> N
 def test_what_the_object_exports_says_whether_it_is_a_module(tmp_path: Path) -> None:
     assert isinstance(opwright.load_inline("exported", BOUND % "exported", no_implicit_headers=True), ModuleType)
     # A binding for the linker of Windows alone, as many projects have it beside their operators.
-    elsewhere = f"#ifdef _WIN32\n{BOUND % 'elsewhere'}#endif\n" + OPERATOR % (3, "elsewhere")
-    path = opwright.load_inline("elsewhere", elsewhere)
-    assert str(path).endswith("elsewhere.so")
-    assert torch.ops.elsewhere.answer(1) == 4
+    source = f"#ifdef _WIN32\n{BOUND % 'bound_on_windows'}#endif\n" + OPERATOR % (3, "bound_on_windows")
+    path = opwright.load_inline("bound_on_windows", source)
+    assert str(path).endswith("bound_on_windows.so")
+    assert torch.ops.bound_on_windows.answer(1) == 4
 
 
 def test_operators_are_registered_from_a_module_that_is_not_imported() -> None:

@@ -100,7 +100,7 @@ def _image(tensor: Tensor) -> Image:
 @cache
 def _library() -> ctypes.CDLL:
     source = Path(__file__).with_name("bare.cpp")
-    library = ctypes.CDLL(str(opwright.load("opencv_bare", [source], packages=["opencv4"])))
+    library = ctypes.CDLL(str(opwright.load("opencv_bare", [source], packages=["opencv4"], is_python_module=False)))
     library.bare_warp_perspective.restype = ctypes.c_char_p
     library.bare_warp_perspective.argtypes = [
         ctypes.POINTER(Image),

@@ -128,11 +128,13 @@ def compose(plan: Plan) -> Recipes:
         *plan.cflags,
         *debug,
     ]
-    # opwright's own sources need less, so that the command is the same for all libraries.
+    # opwright's own sources need less, so that the command is the same for most libraries.
+    reads_authors = any(word.startswith(("-include", "-imacros")) for word in plan.cflags)
     opwrights_command = [
         *cxx.command,
-        *flags.cxx_flags(plan.abi, torch, plan.name, python=python),
+        *flags.cxx_flags(plan.abi, torch, plan.name, packages=packages if reads_authors else (), python=python),
         *common,
+        *(own if reads_authors else ()),
         flags.QUICK,
         *plan.cflags,
         *debug,

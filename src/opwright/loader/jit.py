@@ -115,7 +115,7 @@ def load(
         msg = (
             f"{path} is not a Python module named {name}, and registers no operators: bind a module with "
             "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m), name functions=[...] in load_inline, or register operators with "
-            "TORCH_LIBRARY"
+            "TORCH_LIBRARY; or pass is_python_module=False, which opens a library as it is"
         )
         raise LoadError(msg)
     return open_build(name, path, is_module=is_module) or str(path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from opwright.report.format import printable
@@ -42,11 +44,13 @@ class Progress:
         return self._given or Console(stderr=True, highlight=False)
 
     def __enter__(self) -> Self:
+        if self._verbose or not (self._given or _may_be_a_terminal()):
+            return self
         from rich.errors import LiveError
         from rich.text import Text
 
         # A console can have only one live display; the caller's own has precedence.
-        if self._console.is_terminal and not self._verbose:
+        if self._console.is_terminal:
             with contextlib.suppress(LiveError):
                 self._status = self._console.status(Text(self._name))
                 self._status.start()
@@ -68,11 +72,11 @@ class Progress:
             done: how many parts of it are done.
             total: how many parts it has; None where that is not known.
         """
-        from rich.text import Text
-
         count = "" if total is None else f"[{done}/{total}]"
         line = self._line(" ".join(filter(None, (verb, count, what))))
         if self._status is not None:
+            from rich.text import Text
+
             self._status.update(Text(line))
         elif self._verbose:
             self._print(line)
@@ -86,3 +90,9 @@ class Progress:
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False, soft_wrap=True)
+
+
+def _may_be_a_terminal() -> bool:
+    """Whether standard error is a terminal, or the user says that it counts as one, before rich is imported to ask."""
+    said = any(name in os.environ for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
+    return said or (sys.stderr is not None and sys.stderr.isatty())

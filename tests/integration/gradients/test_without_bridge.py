@@ -98,7 +98,7 @@ UNREADABLE = """
 import sys
 import opwright
 import torch
-opwright.load_inline("unreadable", sys.argv[2], abi="full", no_implicit_headers=True)
+opwright.load_inline("unreadable", sys.argv[2], abi="full", no_implicit_headers=True, is_python_module=False)
 try:
     opwright.open(sys.argv[1])
 except opwright.errors.LoadError as error:

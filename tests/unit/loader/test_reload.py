@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -166,8 +166,9 @@ def test_a_thread_that_stays_inside_an_operator_is_named(
 
 def test_caches_of_compiled_graphs_tell_what_was_replaced(write: Callable[..., Path]) -> None:
     tags = []
+    settings: Any = config
     # Not monkeypatch, which deletes the setting when it undoes.
-    with config.patch("cache_key_tag", "the user's"):
+    with settings.patch("cache_key_tag", "the user's"):
         mine = opwright.open(write("in_caches", "x * 2"))
         for factor in (3, 4, 3):
             write("in_caches", f"x * {factor}")
