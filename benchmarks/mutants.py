@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, Any
 
 from opcheck import Ended, opcheck
 
-from opwright.cache.cache import Cache
 from opwright.builder.plan import plan_library
+from opwright.cache.cache import Cache
 from opwright.checker.mutants.mirror import Built, Mirror
 from opwright.checker.mutants.report.progress import MutantProgress
 from opwright.checker.mutants.run import check_mutants
