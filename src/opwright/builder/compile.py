@@ -295,7 +295,7 @@ def _may_be_due_to_the_quick_way(unit: ninja.Unit, output: str) -> bool:
     if unit.quick is None:
         return False
     is_precompiled = any(word.endswith(PRECOMPILED) for word in unit.quick)
-    return is_unusable(output) if is_precompiled else may_need_frontend(output, unit.command)
+    return is_unusable(output) if is_precompiled else may_need_frontend(output)
 
 
 def _with_more_memory(unit: ninja.Unit) -> ninja.Unit:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.builder.abi import authors_files
+from opwright.toolchain.pytorch import find_pytorch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from opwright.builder.ninja import Unit
 
@@ -24,6 +25,8 @@ _HEADERS = Path(__file__).with_name("without_frontend")
 _STANDS_IN = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]torch/(?:all|extension|python|torch)\.h[>"]', re.MULTILINE)
 _NAMES_IT = re.compile(r"\b(?:nn|optim|data|serialize)::|\btorch::(?:save|load|python)\b|\bnamespace nn\b")
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(.*)$", re.MULTILINE)
+# Flags that name folders of headers. Those without the frontend come before all of them.
+_FOLDERS = ("-I", "-isystem", "-iquote")
 _ERROR = re.compile(r"\berror\b[: ].*", re.IGNORECASE)
 # In the quotes that g++ and clang use, plain ones or those of the language.
 _QUOTED = re.compile("[\u2018'\"]([^\u2019'\"]+)[\u2019'\"]")
@@ -40,26 +43,19 @@ def without_frontend(unit: Unit, include_dirs: Iterable[Path]) -> tuple[str, ...
     texts = [path.read_text(errors="replace") for path in authors_files([unit.source], include_dirs)]
     if not any(map(_STANDS_IN.search, texts)) or any(map(_NAMES_IT.search, texts)):
         return None
-    system = unit.command.index("-isystem") if "-isystem" in unit.command else len(unit.command)
-    own = next((at for at, word in enumerate(unit.command) if word.startswith("-I")), len(unit.command))
-    at = min(system, own)
-    frontend = _frontend(Path(unit.command[system + 1])) if system < len(unit.command) else ""
+    at = next((at for at, word in enumerate(unit.command) if word.startswith(_FOLDERS)), len(unit.command))
+    frontend = _frontend(find_pytorch().include_dirs[0])
     asked = {word for text in texts for condition in _CONDITION.findall(text) for word in _WORD.findall(condition)}
     if any(re.search(rf"#[ \t]*define[ \t]+{word}\b", frontend) for word in asked):
         return None
     return (*unit.command[:at], f"-I{_HEADERS}", *unit.command[at:])
 
 
-def may_need_frontend(output: str, command: Sequence[str]) -> bool:
-    """Whether what the compiler printed may be due to the missing frontend, rather than to an error of the author's.
-
-    Args:
-        output: what it printed.
-        command: the unit's command line.
-    """
+def may_need_frontend(output: str) -> bool:
+    """Whether what the compiler printed may be due to the missing frontend, rather than to an error of the author's."""
     errors = _ERROR.findall(output)
     words = [{word for text in _QUOTED.findall(error) for word in _WORD.findall(text)} for error in errors]
-    known = set(_WORD.findall(_frontend(Path(command[command.index("-isystem") + 1]))))
+    known = set(_WORD.findall(_frontend(find_pytorch().include_dirs[0])))
     return not errors or any(not names or names & known for names in words)
 
 

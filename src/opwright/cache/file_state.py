@@ -24,7 +24,7 @@ class FileState(NamedTuple):
         size: its size in bytes.
         mtime_ns: when it was last written, which any program can set.
         ctime_ns: when it was last changed in any way, renamed included, which no program can set.
-        content: the SHA-256 of its bytes; None for a large file, and for what is no file, such as /dev/null.
+        content: the SHA-256 of its bytes; None for a large file, and for a device such as /dev/null.
     """
 
     inode: int

@@ -49,7 +49,7 @@ class Pruned:
 
 
 def stay_within(bound: Bound, root: Path) -> None:
-    """Prune the cache at `root` after a build, if no build has looked at its size for a while; failing is no matter."""
+    """Prune the cache at `root` after a build, unless a build did so a short time ago. Errors are ignored."""
     stamp = root / "pruned"
     with contextlib.suppress(OSError):
         with contextlib.suppress(FileNotFoundError):

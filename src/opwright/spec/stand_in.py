@@ -49,6 +49,13 @@ _SAME = {
 class _NeedsPyTorch(BaseException):  # not an Exception, which an op.py may catch
     """An op.py did more with PyTorch than name a part of it."""
 
+    # An op.py may catch everything, and go on as if PyTorch had raised.
+    was_raised = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        _NeedsPyTorch.was_raised = True
+
 
 class _NamedType(type):
     """A class of PyTorch that can be named in annotations."""
@@ -103,11 +110,13 @@ class _StandIn(ModuleType):
         self.__dict__["_opwright_root"] = root
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name.endswith("__"):
+        is_special = name.startswith("__") and name.endswith("__")
+        is_asked_by_op = _is_within(_file_that_asks(), self.__dict__["_opwright_root"])
+        if is_special and (name == "__path__" or not is_asked_by_op):  # Python itself asks, as it does of any module
             raise AttributeError(name)
         if not isinstance(sys.modules.get("torch"), _StandIn):  # the attempt is over
             return getattr(importlib.import_module(self.__name__), name)
-        if not _is_within(_file_that_asks(), self.__dict__["_opwright_root"]):
+        if is_special or not is_asked_by_op:
             raise _NeedsPyTorch
         found = _named(self.__name__, name)
         self.__dict__[name] = found
@@ -149,8 +158,12 @@ def describe_without_pytorch(root: Path, describe: Callable[[], T]) -> T:
     """
     if "torch" in sys.modules or importlib.machinery.PathFinder.find_spec("torch") is None:
         return describe()
-    with contextlib.suppress(_NeedsPyTorch), _standing_in(root.resolve()):
-        return describe()
+    _NeedsPyTorch.was_raised = False
+    # An error may be due to what stands in. If it is the author's, it is raised again.
+    with contextlib.suppress(_NeedsPyTorch, Exception), _standing_in(root.resolve()):
+        described = describe()
+        if not _NeedsPyTorch.was_raised:
+            return described
     return describe()
 
 

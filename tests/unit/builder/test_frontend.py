@@ -30,6 +30,18 @@ def test_the_folder_comes_before_all_others(tmp_path: Path, header: str) -> None
     assert (folder / "torch" / header).is_file()
 
 
+@pytest.mark.parametrize("before", [("g++", "-isystem", "/elsewhere"), ("g++", "-iquote", "/elsewhere")])
+def test_other_folders_do_not_hide_what_the_frontend_defines(tmp_path: Path, before: tuple[str, ...]) -> None:
+    source = tmp_path / "a.cpp"
+    source.write_text("#include <torch/extension.h>\n")
+    command = without_frontend(Unit(source, (*before, *COMMAND[1:])), [])
+    assert command is not None
+    assert command[1].startswith("-I")
+    assert command[2:] == (*before, *COMMAND[1:])[1:]
+    source.write_text("#include <torch/extension.h>\n#ifdef TORCH_MODULE\n#endif\n")
+    assert without_frontend(Unit(source, (*before, *COMMAND[1:])), []) is None
+
+
 def test_it_is_found_in_a_header_of_the_authors(tmp_path: Path) -> None:
     (tmp_path / "mine.h").write_text("#include <torch/extension.h>\n")
     assert quick(tmp_path, '#include "mine.h"\n') is not None
@@ -62,4 +74,4 @@ def test_a_source_that_uses_it_or_that_would_not_notice_keeps_its_command(tmp_pa
     ],
 )
 def test_an_error_may_be_due_to_it_unless_it_names_only_what_it_does_not_have(output: str, may: bool) -> None:
-    assert may_need_frontend(output, COMMAND) == may
+    assert may_need_frontend(output) == may

@@ -1,4 +1,4 @@
-// Stands in for PyTorch's header of this name, without its C++ frontend: see builder/frontend.py.
+// Replaces PyTorch's header of the same name, and leaves out the C++ frontend. See builder/frontend.py.
 #pragma once
 
 #include <torch/autograd.h>
