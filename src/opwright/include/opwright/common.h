@@ -6,9 +6,6 @@
 
 #if defined(OPWRIGHT_COMMON_ELSEWHERE)
 #define OPWRIGHT_COMMON
-#elif defined( \
-    OPWRIGHT_COMMON_HERE)  // in common.cpp: weak, as inline functions are, so that two libraries can be linked
-#define OPWRIGHT_COMMON [[gnu::used]] inline
 #else
 #define OPWRIGHT_COMMON inline
 #endif

@@ -1,6 +1,10 @@
 // Defines what the sources of a library only declare (see opwright/common.h).
-#undef OPWRIGHT_COMMON_ELSEWHERE
-#define OPWRIGHT_COMMON_HERE
+//
+// The headers declare first, the .inc files define after: a header that the command line includes before this file
+// has declared some of it already.
+#if !defined(OPWRIGHT_COMMON_ELSEWHERE)
+#define OPWRIGHT_COMMON_ELSEWHERE
+#endif
 
 #include <opwright/box.h>
 #include <opwright/check.h>
@@ -9,3 +13,15 @@
 #include <opwright/parallel/broadcast.h>
 #include <opwright/parallel/operands.h>
 #include <opwright/registry.h>
+
+// Weak, as inline functions are, so that two libraries can be linked.
+#undef OPWRIGHT_COMMON
+#define OPWRIGHT_COMMON [[gnu::used]] inline
+
+#include <opwright/common/box.inc>
+#include <opwright/common/broadcast.inc>
+#include <opwright/common/check.inc>
+#include <opwright/common/empty.inc>
+#include <opwright/common/gradient_layout.inc>
+#include <opwright/common/operands.inc>
+#include <opwright/common/registry.inc>
