@@ -58,6 +58,16 @@ def test_tensors_are_broadcast_as_in_pytorch(tensors: list[Tensor], dtype: torch
     torch.testing.assert_close(got, expected)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_of_any_length_that_do_not_lie_side_by_side(loops: Ops, dtype: torch.dtype) -> None:
+    # Short rows are copied together, up to a kilobyte; the last vector of a long row overlaps the one before it.
+    for size in (*range(1, 70), 255, 256, 257, 1000):
+        x = torch.randn(50, size + 1).to(dtype)[:, :size]
+        column, row = torch.randn(50, 1).to(dtype), torch.randn(size).to(dtype)
+        expected = (x.double() - 2 * column.double() + row.double().clamp_min(0)).to(dtype)
+        torch.testing.assert_close(loops.three(x, column, row), expected)
+
+
 @given(tensors=broadcast(2), dtype=st.sampled_from(FLOATS), wanted=st.tuples(st.booleans(), st.booleans()))
 def test_several_results_are_those_that_are_wanted(
     tensors: list[Tensor], dtype: torch.dtype, wanted: tuple[bool, bool]

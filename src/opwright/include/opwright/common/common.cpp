@@ -12,6 +12,7 @@
 #include <opwright/gradient_layout.h>
 #include <opwright/parallel/broadcast.h>
 #include <opwright/parallel/operands.h>
+#include <opwright/parallel/pieces.h>
 #include <opwright/registry.h>
 
 // Weak, as inline functions are, so that two libraries can be linked.
@@ -24,4 +25,5 @@
 #include <opwright/common/empty.inc>
 #include <opwright/common/gradient_layout.inc>
 #include <opwright/common/operands.inc>
+#include <opwright/common/pieces.inc>
 #include <opwright/common/registry.inc>

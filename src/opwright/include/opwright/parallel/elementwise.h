@@ -4,6 +4,7 @@
 #include <opwright/check.h>
 #include <opwright/parallel/dtypes.h>
 #include <opwright/parallel/operands.h>
+#include <opwright/parallel/pieces.h>
 #include <opwright/parallel/split.h>
 #include <opwright/simd.h>
 #include <opwright/types.h>
@@ -31,63 +32,42 @@ template <class Formula, class... Tensors>
 using FormulaResult = decltype(std::declval<const Formula&>()(
     std::declval<std::conditional_t<true, simd::Vector<float, 16>, Tensors>>()...));
 
+// The loop for one type and one formula. The formula is written out once for each width of vectors, which is most of
+// what a compiler does here: the last vector of a piece begins where it still is whole, and computes some elements
+// again.
 template <class T, std::size_t results, std::size_t count, class Formula>
 struct Elementwise {
     const Formula& formula;
-    const Rows& rows;
-    std::array<const T*, count> from;
-    std::array<T*, results> into;  // null for what is not wanted
+    const Operands& operands;
 
     // The elements from `begin` to `end`, counted over all rows.
     template <int bytes>
     OPWRIGHT_INLINE void run(std::int64_t begin, std::int64_t end) const {
-        while (begin < end) {
-            const std::int64_t row = begin / rows.row_size;
-            const std::int64_t first = begin - row * rows.row_size;
-            const std::int64_t size = std::min(end - begin, rows.row_size - first);
-            part_of_row<bytes>(row, first, size, std::make_index_sequence<count>());
-            begin += size;
-        }
+        run_pieces<bytes>(begin, end, std::make_index_sequence<count>(), std::make_index_sequence<results>());
     }
 
   private:
-    template <int bytes, std::size_t... tensor>
-    OPWRIGHT_INLINE void part_of_row(std::int64_t row, std::int64_t first, std::int64_t size,
-                                     std::index_sequence<tensor...>) const {
+    template <int bytes, std::size_t... t, std::size_t... k>
+    OPWRIGHT_INLINE void run_pieces(std::int64_t begin, std::int64_t end, std::index_sequence<t...>,
+                                    std::index_sequence<k...>) const {
         using V = simd::Vector<simd::Wide<T>, bytes>;
-        T copies[count][V::lanes];
-        std::array<const T*, count> at;
-        std::array<std::int64_t, count> moves;  // a mask: does the tensor go on from one vector to the next?
-        for (std::size_t t = 0; t < count; ++t) {
-            at[t] = from[t] + rows.offset(t, row) + first * rows.step[t];
-            moves[t] = -rows.step[t];
-            if (rows.step[t] == 0) {  // one element for the whole row
-                std::fill_n(copies[t], V::lanes, *at[t]);
-                at[t] = copies[t];
+        Pieces::Copies copies[count];
+        Pieces pieces(operands, count, results, sizeof(T), V::lanes, begin, end, copies);
+        while (pieces.next()) {
+            const std::array<const T*, count> from{pieces.template source<T>(t)...};
+            const std::array<std::int64_t, count> moves{pieces.moves(t)...};
+            const std::array<T*, results> into{pieces.template result<T>(k)...};
+            const std::int64_t last = pieces.size() - V::lanes;
+            for (std::int64_t next = 0; next < pieces.size(); next += V::lanes) {
+                const std::int64_t i = std::min(next, last);
+                const auto result = formula(V::load(from[t] + (i & moves[t]))...);
+                if constexpr (is_tuple<std::remove_const_t<decltype(result)>>) {
+                    ((into[k] ? V(std::get<k>(result)).store(into[k] + i) : void()), ...);
+                } else {
+                    V(result).store(into[0] + i);
+                }
             }
         }
-        const std::int64_t result_at = row * rows.row_size + first;
-        std::int64_t i = 0;
-        for (; i + V::lanes <= size; i += V::lanes) {
-            store<V>(formula(V::load(at[tensor] + (i & moves[tensor]))...), result_at + i, V::lanes);
-        }
-        if (i < size) {
-            store<V>(formula(V::load(at[tensor] + (i & moves[tensor]), size - i)...), result_at + i, size - i);
-        }
-    }
-
-    template <class V, class Result>
-    OPWRIGHT_INLINE void store(const Result& result, std::int64_t at, std::int64_t left) const {
-        if constexpr (is_tuple<Result>) {
-            store_each<V>(result, at, left, std::make_index_sequence<results>());
-        } else {
-            V(result).store(into[0] + at, left);
-        }
-    }
-    template <class V, class Result, std::size_t... k>
-    OPWRIGHT_INLINE void store_each(const Result& result, std::int64_t at, std::int64_t left,
-                                    std::index_sequence<k...>) const {
-        ((into[k] ? V(std::get<k>(result)).store(into[k] + at, left) : void()), ...);
     }
 };
 
@@ -100,8 +80,7 @@ std::array<Tensor, results> loop_over_elements(const Formula& formula, const std
         using T = typename decltype(type)::Type;
         std::array<Tensor, results> made;
         const Operands operands = elementwise_operands(tensors, wanted, made.data());
-        const Elementwise<T, results, count, Formula> job{formula, operands.rows, operands.sources<T, count>(),
-                                                          operands.results<T, results>()};
+        const Elementwise<T, results, count, Formula> job{formula, operands};
         run_in_parallel(job, operands.rows.rows * operands.rows.row_size, elements_per_thread);
         return made;
     });

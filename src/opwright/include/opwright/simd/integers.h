@@ -21,9 +21,9 @@ class Integers {
 
     Integers() = default;
     OPWRIGHT_INLINE Integers(Element x) { Operations::broadcast(lanes_, x); }
-    OPWRIGHT_INLINE Integers(const Integers& other) { Operations::copy(lanes_, other.lanes_); }
+    OPWRIGHT_INLINE Integers(const Integers& other) : lanes_(other.lanes_) {}
     OPWRIGHT_INLINE Integers& operator=(const Integers& other) {
-        Operations::copy(lanes_, other.lanes_);
+        lanes_ = other.lanes_;
         return *this;
     }
 

@@ -31,9 +31,9 @@ class Vector {
 
     Vector() = default;
     OPWRIGHT_INLINE Vector(Number x) { Operations::broadcast(lanes_, x); }
-    OPWRIGHT_INLINE Vector(const Vector& other) { Operations::copy(lanes_, other.lanes_); }
+    OPWRIGHT_INLINE Vector(const Vector& other) : lanes_(other.lanes_) {}
     OPWRIGHT_INLINE Vector& operator=(const Vector& other) {
-        Operations::copy(lanes_, other.lanes_);
+        lanes_ = other.lanes_;
         return *this;
     }
 
