@@ -27,8 +27,9 @@ _SYSTEM = (Path("/usr/include"), Path("/usr/lib"), Path("/usr/local/cuda"))
 
 def python_files(library: Library) -> list[Path]:
     """The op.py of `library`, and the modules that it has imported from its folder."""
+    inside = f"{library.root}/"
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return sorted({Path(file) for file in files if file and library.root in Path(file).parents})
+    return sorted({Path(file) for file in files if isinstance(file, str) and file.startswith(inside)})
 
 
 def files_of(library: Library) -> list[Path]:
