@@ -1,7 +1,7 @@
 """C++ and CUDA extensions for scripts and setup.py files: the names of `torch.utils.cpp_extension`.
 
-Builds go through opwright: `load`, `load_inline`, `BuildExtension`, `CppExtension`, `CUDAExtension`, `OpExtension`. All
-other names are PyTorch's own. `python -m opwright.cpp_extension setup.py ...` runs an unchanged setup.py with these.
+Builds go through opwright: `load`, `load_inline`, `BuildExtension`, `CUDAExtension`, `OpExtension`. All other names are
+PyTorch's own. `python -m opwright.cpp_extension setup.py ...` runs an unchanged setup.py with these.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 from opwright._lazy import names_from
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from setuptools import Extension
     from torch.utils.cpp_extension import (
         COMMON_NVCC_FLAGS,
         CUDA_HOME,
@@ -33,8 +36,10 @@ if TYPE_CHECKING:
 
     from opwright.builder.setuptools.command import BuildExtension
     from opwright.builder.setuptools.op_extension import OpExtension
-    from opwright.builder.setuptools.torch_extension import CppExtension, CUDAExtension, SyclExtension
+    from opwright.builder.setuptools.torch_extension import CUDAExtension, SyclExtension
     from opwright.loader.jit import load, load_inline
+
+    CppExtension: Callable[..., Extension]  # PyTorch's own, which has no types
 
 __all__ = [
     "COMMON_NVCC_FLAGS",
@@ -65,7 +70,6 @@ __all__ = [
 _HOMES = {
     "BuildExtension": "opwright.builder.setuptools.command",
     "CUDAExtension": "opwright.builder.setuptools.torch_extension",
-    "CppExtension": "opwright.builder.setuptools.torch_extension",
     "OpExtension": "opwright.builder.setuptools.op_extension",
     "SyclExtension": "opwright.builder.setuptools.torch_extension",
     "load": "opwright.loader.jit",

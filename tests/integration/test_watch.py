@@ -178,3 +178,11 @@ def test_a_watch_of_no_folder_is_wrong_usage(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert f"{tmp_path}/none is not a folder: --watch needs one that exists" in done.stderr
+
+
+def test_a_project_with_a_setup_py_is_not_watched(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [OPWRIGHT, "build", "--setup", tmp_path, "--watch"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "--watch watches an operator library: it does not go with --setup" in done.stderr

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _IN_THE_LIBRARY = "\0"
 
 
-@click.command(cls=WatchableCommand, done="built")
+@click.command(cls=WatchableCommand, done="built", unwatched=["setup"])
 @library_argument
 @click.option("--output", "-o", metavar="FILE", type=PATH, help="Copy the shared object to FILE.")
 @click.option("--cuda/--no-cuda", default=None, help="Build the CUDA sources; by default if PyTorch is a CUDA build.")
@@ -138,12 +138,17 @@ def _build_project(path: Path, output: Path | None, *, wheel: bool, verbose: boo
     from opwright.builder.setuptools.project import build_in_place, build_wheel
     from opwright.report.progress import Progress
 
+    warnings: list[str] = []
     with Progress(path.absolute().name, verbose=verbose) as shown:
 
         def on_line(line: str) -> None:
             shown.step(line.strip())
+            if "UserWarning: " in line:  # such as that of setuptools about an argument that it does not know
+                warnings.append(line.partition("UserWarning: ")[2].strip())
 
         built = build_wheel(path, output or path / "dist", on_line) if wheel else build_in_place(path, on_line)
+    for warning in dict.fromkeys(warnings):
+        click.echo(f"warning: {warning}", err=True)
     if not built.extensions:
         click.echo("opwright built nothing: this project has no extension of PyTorch's BuildExtension", err=True)
     if json is not None:

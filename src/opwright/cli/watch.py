@@ -34,12 +34,14 @@ class WatchableCommand(click.Command):
 
     Args:
         done: what the verb has done when it succeeds, such as `built`.
+        unwatched: the flags of the verb for what is not watched.
         **attributes: arguments of `click.Command`.
     """
 
-    def __init__(self, *, done: str, **attributes: Any) -> None:
+    def __init__(self, *, done: str, unwatched: Sequence[str] = (), **attributes: Any) -> None:
         super().__init__(**attributes)
         self._done = done
+        self._unwatched = unwatched
         self.params += [
             click.Option(
                 ["--watch"], is_flag=True, help="Run again whenever a file that was read changes, until Ctrl-C."
@@ -56,6 +58,10 @@ class WatchableCommand(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb, once or again and again."""
         if ctx.params.pop("watch"):
+            for flag in self._unwatched:
+                if ctx.params[flag]:
+                    msg = f"--watch watches an operator library: it does not go with --{flag}"
+                    raise click.UsageError(msg)
             return _watch(ctx, self._done)
         return super().invoke(ctx)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from setuptools import Extension
     from typing_extensions import Self
 
-_OPTIONS = {"use_ninja", "no_python_abi_suffix"}
 _COMPILERS = {"cxx", "nvcc", "nvcc_dlink"}
 # The oldest Python whose limited interface PyTorch's builder chooses.
 _OLDEST_PYTHON = "0x030A0000"
@@ -35,7 +35,7 @@ class BuildExtension(build_ext):
         *args: arguments of setuptools.
         use_ninja: accepted for compatibility: opwright always builds with ninja.
         no_python_abi_suffix: leave Python's version out of the names of files.
-        **kwargs: arguments of setuptools.
+        **kwargs: arguments of setuptools: options of build_ext, such as parallel and build_lib.
 
     Example:
         setup(ext_modules=[CppExtension("ops", ["ops.cpp"])], cmdclass={"build_ext": BuildExtension})
@@ -43,25 +43,18 @@ class BuildExtension(build_ext):
 
     def __init__(self, *args: Any, use_ninja: bool = True, no_python_abi_suffix: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if unknown := sorted(set(kwargs) - _options_of_build_ext()):
+            warnings.warn(f"BuildExtension got {', '.join(unknown)}, which are no options of build_ext", stacklevel=2)
         self.use_ninja = use_ninja
         self.no_python_abi_suffix = no_python_abi_suffix
 
     @classmethod
     def with_options(cls, **options: Any) -> type[Self]:
-        """A subclass whose constructor has these options.
+        """A subclass whose constructor gets these options.
 
         Args:
-            **options: use_ninja, no_python_abi_suffix.
-
-        Raises:
-            SpecError: an option is unknown.
+            **options: arguments of the constructor.
         """
-        if unknown := sorted(set(options) - _OPTIONS):
-            msg = (
-                f"BuildExtension.with_options does not support {', '.join(unknown)}: expected "
-                f"{', '.join(sorted(_OPTIONS))}"
-            )
-            raise SpecError(msg)
 
         class WithOptions(cls):  # type: ignore[misc, valid-type]  # mypy takes no class that is a value
             def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -121,6 +114,10 @@ class BuildExtension(build_ext):
             raise CompileError(str(error)) from error
 
 
+def _options_of_build_ext() -> set[str]:
+    return {option[0].rstrip("=").replace("-", "_") for option in build_ext.user_options}
+
+
 def _check_kinds(extension: Extension) -> None:
     suffixes = {Path(source).suffix for source in extension.sources}
     if unsupported := suffixes & {".sycl", ".hip", ".mm"}:
@@ -137,7 +134,7 @@ def _add_flags(extension: Extension) -> None:
     """Add the flags that PyTorch's builder adds, after the author's.
 
     Raises:
-        SpecError: `extra_compile_args` names an unknown compiler, or is text.
+        SpecError: `extra_compile_args` is text.
     """
     name = extension.name.rpartition(".")[2]
     added = ["-DTORCH_API_INCLUDE_EXTENSION_H"]
@@ -148,10 +145,10 @@ def _add_flags(extension: Extension) -> None:
     by_compiler = given if isinstance(given, dict) else {"cxx": given}
     if unknown := sorted(key for key, flags in by_compiler.items() if key not in _COMPILERS and flags):
         msg = (
-            f"extra_compile_args of {extension.name!r} has flags for {', '.join(map(repr, unknown))}, which opwright "
-            f"does not call: expected {', '.join(map(repr, sorted(_COMPILERS)))}"
+            f"extra_compile_args of {extension.name!r} has flags for {', '.join(map(repr, unknown))}, which are "
+            f"ignored: expected {', '.join(map(repr, sorted(_COMPILERS)))}"
         )
-        raise SpecError(msg)
+        warnings.warn(msg, stacklevel=2)
     if text := next((flags for flags in by_compiler.values() if isinstance(flags, str)), None):
         msg = f"extra_compile_args of {extension.name!r} contains the text {text!r}: expected a list of flags"
         raise SpecError(msg)

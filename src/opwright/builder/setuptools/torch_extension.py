@@ -1,44 +1,19 @@
-"""The extensions of `torch.utils.cpp_extension`, which refuse what opwright does not build."""
+"""The extensions of `torch.utils.cpp_extension` that opwright may not be able to build."""
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any
 
-from setuptools import Extension
-
-# PyTorch's own functions: this module is imported before it takes their place.
-from torch.utils.cpp_extension import CppExtension as TorchsCppExtension
+# PyTorch's own function: this module is imported before it takes its place.
 from torch.utils.cpp_extension import CUDAExtension as TorchsCudaExtension
 
-from opwright.errors import SpecError, ToolchainError
+from opwright.errors import ToolchainError
 from opwright.toolchain.pytorch import find_pytorch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_KNOWN = {
-    *(name for kind in Extension.__mro__ if kind is not object for name in inspect.signature(kind).parameters),
-    "py_limited_api",
-} - {"self", "kw", "args"}
-_OF_CUDA = {"dlink", "dlink_libraries"}
-
-
-def CppExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> Extension:
-    """A C++ extension, with the headers and the libraries of PyTorch: `torch.utils.cpp_extension.CppExtension`.
-
-    Args:
-        name: the dotted name of the Python module.
-        sources: C++ files.
-        *args: further arguments of `setuptools.Extension`.
-        **kwargs: the same.
-
-    Raises:
-        SpecError: an argument is unknown, which setuptools would ignore.
-    """
-    _check_known("CppExtension", name, kwargs, _KNOWN)
-    extension: Extension = TorchsCppExtension(name, sources, *args, **kwargs)
-    return extension
+    from setuptools import Extension
 
 
 def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) -> Extension:
@@ -51,10 +26,8 @@ def CUDAExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) 
         **kwargs: the same, and `dlink` and `dlink_libraries`, to link relocatable device code.
 
     Raises:
-        SpecError: an argument is unknown, which setuptools would ignore.
         ToolchainError: this PyTorch is a CPU build, or there is no CUDA toolkit.
     """
-    _check_known("CUDAExtension", name, kwargs, _KNOWN | _OF_CUDA)
     torch = find_pytorch()
     if torch.cuda is None:
         msg = (
@@ -78,12 +51,3 @@ def SyclExtension(name: str, sources: Sequence[str], *args: Any, **kwargs: Any) 
     """
     msg = f"SyclExtension({name!r}) is not supported: opwright builds C++ and CUDA, not SYCL"
     raise ToolchainError(msg)
-
-
-def _check_known(function: str, name: str, given: dict[str, Any], known: set[str]) -> None:
-    if unknown := sorted(set(given) - known):
-        msg = (
-            f"{function}({name!r}) got {', '.join(unknown)}, which setuptools would ignore: expected "
-            f"{', '.join(sorted(known - {'name', 'sources'}))}"
-        )
-        raise SpecError(msg)

@@ -19,7 +19,6 @@ _TORCHS = "torch.utils.cpp_extension"
 # By name, the module that defines what takes the place of PyTorch's. All other names stay PyTorch's own.
 _HOMES = {
     "BuildExtension": "opwright.builder.setuptools.command",
-    "CppExtension": "opwright.builder.setuptools.torch_extension",
     "CUDAExtension": "opwright.builder.setuptools.torch_extension",
     "SyclExtension": "opwright.builder.setuptools.torch_extension",
     "load": "opwright.loader.jit",
