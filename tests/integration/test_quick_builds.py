@@ -208,6 +208,24 @@ def test_an_extension_that_needs_the_frontend_is_compiled_with_it(
     assert import_module("extension", path)[0].f(torch.ones(2)).tolist() == [3, 3]
 
 
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        "struct Doubled : torch::autograd::Function<Doubled> {};",  # named, so included
+        "static auto registered = torch::RegisterOperators();",
+        "PyObject* nothing() { return nullptr; }",
+        "void parallel() { at::parallel_for(0, 1, 1, [](int64_t, int64_t) {}); torch::NoGradGuard guard; }",
+    ],
+)
+def test_what_a_source_names_is_there(
+    tmp_path: Path, cache: Cache, without_frontend: list[bool], declaration: str
+) -> None:
+    source = tmp_path / "named.cpp"
+    source.write_text(f"#include <torch/extension.h>\n#include <torch/script.h>\n{declaration}\n")
+    build_plan(plan_sources("named", [source], cflags=["-O0"]), cache=cache)
+    assert without_frontend == [True]
+
+
 def test_an_error_of_the_authors_is_reported_at_once(
     tmp_path: Path, cache: Cache, without_frontend: list[bool]
 ) -> None:

@@ -1,9 +1,9 @@
-"""Compiles sources without PyTorch's C++ frontend, unless they need it.
+"""Compiles sources without the parts of PyTorch's C++ API that they do not name.
 
-`torch/extension.h` and `torch/torch.h` include all that PyTorch has for programs in C++: `torch::nn`, `torch::optim`,
-`torch::data`, `torch::save`. An extension seldom uses any of it, and it takes as long to compile as the rest. The
-headers of the same names in `without_frontend/` leave it out. A source that does not compile with them is compiled with
-PyTorch's own, so that a build never depends on them.
+`torch/extension.h`, `torch/torch.h` and `torch/script.h` include all that PyTorch has for programs in C++: `torch::nn`,
+`torch::optim`, `torch::data`, `torch::save`, `torch::jit`; and pybind11 and autograd. A source seldom uses much of it,
+and it takes longer to compile than the rest. The headers of the same names in `without_frontend/` leave it out. A
+source that does not compile with them is compiled with PyTorch's own, so that a build never depends on them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,18 @@ if TYPE_CHECKING:
     from opwright.builder.ninja import Unit
 
 _HEADERS = Path(__file__).with_name("without_frontend")
-_STANDS_IN = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]torch/(?:all|extension|python|torch)\.h[>"]', re.MULTILINE)
-_NAMES_IT = re.compile(r"\b(?:nn|optim|data|serialize)::|\btorch::(?:save|load|python)\b|\bnamespace nn\b")
+_STANDS_IN = re.compile(
+    r'^[ \t]*#[ \t]*include[ \t]*[<"]torch/(?:all|extension|python|script|torch)\.h[>"]', re.MULTILINE
+)
+_NAMES_IT = re.compile(
+    r"\b(?:nn|optim|data|script|serialize)::|\btorch::(?:save|load|python)\b|\bnamespace nn\b|\bjit\b"
+)
+# By the macro with which the headers include them, parts that a source may name.
+_PARTS = {
+    "OPWRIGHT_NAMES_AUTOGRAD": re.compile(r"[Aa]utograd|AutoGrad|variable_list"),
+    "OPWRIGHT_NAMES_OPERATORS": re.compile(r"Operator"),
+    "OPWRIGHT_NAMES_PYBIND11": re.compile(r"\bpy::|pybind|PYBIND|\bTHP"),
+}
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(.*)$", re.MULTILINE)
 # Flags that name folders of headers. Those without the frontend come before all of them.
 _FOLDERS = ("-I", "-isystem", "-iquote")
@@ -34,7 +44,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def without_frontend(unit: Unit, include_dirs: Iterable[Path]) -> tuple[str, ...] | None:
-    """The command line that compiles `unit` without the frontend; None if that makes no difference, or if it uses it.
+    """The command line that compiles `unit` without the frontend; None if that makes no difference, or if it names it.
 
     Args:
         unit: a source, and the command line that compiles it with PyTorch's own headers.
@@ -48,7 +58,8 @@ def without_frontend(unit: Unit, include_dirs: Iterable[Path]) -> tuple[str, ...
     asked = {word for text in texts for condition in _CONDITION.findall(text) for word in _WORD.findall(condition)}
     if any(re.search(rf"#[ \t]*define[ \t]+{word}\b", frontend) for word in asked):
         return None
-    return (*unit.command[:at], f"-I{_HEADERS}", *unit.command[at:])
+    named = [f"-D{macro}" for macro, words in _PARTS.items() if any(map(words.search, texts))]
+    return (*unit.command[:at], f"-I{_HEADERS}", *named, *unit.command[at:])
 
 
 def may_need_frontend(output: str) -> bool:
@@ -69,6 +80,13 @@ def _frontend(headers: Path) -> str:
     folder = headers / "torch" / "csrc" / "api" / "include" / "torch"
     parts = ("nn", "optim", "data", "serialize", "python", "detail")
     files = [file for part in parts for file in sorted((folder / part).rglob("*.h"))]
-    alone = ("nn", "optim", "data", "serialize", "python", "ordered_dict", "expanding_array", "arg")
+    alone = ("nn", "optim", "data", "serialize", "python", "ordered_dict", "expanding_array", "arg", "jit")
     files += [folder / f"{part}.h" for part in alone]
+    others = (
+        *("jit/api/module", "jit/api/object", "jit/api/compilation_unit", "jit/runtime/custom_operator"),
+        *("jit/serialization/import", "jit/serialization/pickle"),
+        *("autograd/autograd", "autograd/custom_function", "autograd/function"),
+        *("Dtype", "DynamicTypes", "Exceptions", "autograd/python_variable", "utils/pybind"),
+    )
+    files += [headers / "torch" / "csrc" / f"{part}.h" for part in others]
     return "".join(file.read_text(errors="replace") for file in files if file.is_file())

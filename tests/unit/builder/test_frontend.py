@@ -20,7 +20,7 @@ def quick(folder: Path, text: str) -> tuple[str, ...] | None:
     return without_frontend(Unit(source, COMMAND), [folder])
 
 
-@pytest.mark.parametrize("header", ["extension.h", "torch.h", "all.h", "python.h"])
+@pytest.mark.parametrize("header", ["extension.h", "torch.h", "all.h", "python.h", "script.h"])
 def test_the_folder_comes_before_all_others(tmp_path: Path, header: str) -> None:
     command = quick(tmp_path, f"#include <torch/{header}>\n")
     assert command is not None
@@ -50,7 +50,9 @@ def test_it_is_found_in_a_header_of_the_authors(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "#include <torch/script.h>\n",
+        "#include <torch/types.h>\n",
+        "#include <torch/script.h>\ntorch::jit::Module module;\n",
+        "#include <torch/script.h>\nvoid f(torch::jit::Stack&);\n",
         "// #include <torch/extension.h>\n",
         "#include <torch/extension.h>\ntorch::nn::Linear linear(1, 2);\n",
         "#include <torch/extension.h>\nusing namespace torch;\nnn::Linear linear(1, 2);\n",
@@ -63,11 +65,29 @@ def test_a_source_that_uses_it_or_that_would_not_notice_keeps_its_command(tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("text", "macro"),
+    [
+        ("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}", "PYBIND11"),
+        ("void f(py::object x);", "PYBIND11"),
+        ("PyObject* f(at::Tensor x) { return THPVariable_Wrap(x); }", "PYBIND11"),
+        ("struct F : torch::autograd::Function<F> {};", "AUTOGRAD"),
+        ("auto registered = torch::RegisterOperators();", "OPERATORS"),
+    ],
+)
+def test_parts_that_a_source_names_are_included(tmp_path: Path, text: str, macro: str) -> None:
+    command = quick(tmp_path, f"#include <torch/extension.h>\n{text}\n")
+    assert command is not None
+    assert [word for word in command if word.startswith("-DOPWRIGHT_NAMES_")] == [f"-DOPWRIGHT_NAMES_{macro}"]
+
+
+@pytest.mark.parametrize(
     ("output", "may"),
     [
         ("a.cpp:3:5: error: 'tensr' was not declared in this scope", False),
         ("a.cpp:3:5: error: \u2018tensr\u2019 was not declared in this scope", False),
         ("a.cpp:3:5: error: 'OrderedDict' is not a member of 'torch'", True),
+        ("a.cpp:3:5: error: 'SavedVariable' does not name a type", True),
+        ("a.cpp:3:5: error: 'CompilationUnit' was not declared in this scope", True),
         ("a.cpp:3:5: error: 'tensr' was not declared\na.cpp:9:1: error: 'deque' is not a member of 'std'", True),
         ("a.cpp:3:5: error: expected primary-expression", True),
         ("Killed", True),

@@ -1,13 +1,15 @@
 // Replaces PyTorch's header of the same name, and leaves out the C++ frontend. See builder/frontend.py.
 #pragma once
 
-#include <torch/autograd.h>
 #include <torch/cuda.h>
 #include <torch/enum.h>
-#include <torch/jit.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 #include <torch/version.h>
+
+#ifdef OPWRIGHT_NAMES_AUTOGRAD
+#include <torch/autograd.h>
+#endif
 
 // Not in every release.
 #if __has_include(<torch/fft.h>)
