@@ -90,7 +90,8 @@ def build_cold(builder: str, source: str) -> tuple[float, bytes]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "op.cpp").write_text(source)
-        environment = {**os.environ, "OPWRIGHT_CACHE": str(folder / "cache")}
+        # PyTorch's builder puts ccache before the compiler where it finds it: the next round would compile nothing.
+        environment = {**os.environ, "OPWRIGHT_CACHE": str(folder / "cache"), "CCACHE_DISABLE": "1"}
         ended = subprocess.run(
             [sys.executable, "-c", BUILD, name, builder], env=environment, capture_output=True, text=True, check=False
         )

@@ -86,8 +86,13 @@ PACKAGES = (
         "tests",
     ),
 )
-# nvcc is left out of PATH: with it, several of these setup.py files build for CUDA on every PyTorch.
-ENVIRONMENT = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"])}
+# nvcc is left out of PATH: with it, several of these setup.py files build for CUDA on every PyTorch. ccache, which
+# PyTorch's builder puts before the compiler where it finds it, would keep what the round before has compiled.
+ENVIRONMENT = {
+    **os.environ,
+    "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"]),
+    "CCACHE_DISABLE": "1",
+}
 BUILD = ("setup.py", "build_ext", "--inplace")
 
 
