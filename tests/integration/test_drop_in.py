@@ -146,9 +146,10 @@ def test_a_wheel_of_an_unchanged_project_holds_what_pytorchs_would(tmp_path: Pat
 
 
 def test_a_build_in_place_says_where_its_shared_objects_are(tmp_path: Path) -> None:
-    folder = project(tmp_path, "BuildExtension", extensions=1)
+    folder = project(tmp_path, "BuildExtension.with_options(use_mold=True)", extensions=1)
     ended = ran(tmp_path.parent, "-m", "opwright", "build", "--setup", str(folder))
     assert ended.returncode == 0, ended.stderr
+    assert "warning: Unknown BuildExtension options: 'use_mold'\n" in ended.stderr
     assert all("cpython" in name for name in shared_objects(folder))
     assert ended.stdout.split() == [str(folder / "shaped" / name) for name in shared_objects(folder)]
     (folder / "csrc/factor.h").write_text("#pragma once\ninline long factor() { return 6; }\n")

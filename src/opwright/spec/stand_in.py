@@ -159,7 +159,7 @@ def describe_without_pytorch(root: Path, describe: Callable[[], T]) -> T:
     if "torch" in sys.modules or importlib.machinery.PathFinder.find_spec("torch") is None:
         return describe()
     _NeedsPyTorch.was_raised = False
-    # An error may be due to what stands in. If it is the author's, it is raised again.
+    # The stand-in may have caused an error. If the author has, the second call raises it again.
     with contextlib.suppress(_NeedsPyTorch, Exception), _standing_in(root.resolve()):
         described = describe()
         if not _NeedsPyTorch.was_raised:

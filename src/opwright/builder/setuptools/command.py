@@ -44,7 +44,7 @@ class BuildExtension(build_ext):
     def __init__(self, *args: Any, use_ninja: bool = True, no_python_abi_suffix: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if unknown := sorted(set(kwargs) - _options_of_build_ext()):
-            warnings.warn(f"BuildExtension got {', '.join(unknown)}, which are no options of build_ext", stacklevel=2)
+            warnings.warn(f"Unknown BuildExtension options: {', '.join(map(repr, unknown))}", stacklevel=2)
         self.use_ninja = use_ninja
         self.no_python_abi_suffix = no_python_abi_suffix
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import pytest
@@ -34,7 +33,7 @@ def test_a_subclass_can_give_options_to_its_constructor() -> None:
 def test_options_of_build_ext_are_taken_and_others_are_named() -> None:
     made = command(kind=BuildExtension.with_options(parallel=3, build_lib="there"))
     assert (made.parallel, made.build_lib) == (3, "there")
-    with pytest.warns(UserWarning, match="BuildExtension got use_mold, which are no options of build_ext"):
+    with pytest.warns(UserWarning, match="Unknown BuildExtension options: 'use_mold'"):
         command(kind=BuildExtension.with_options(use_mold=True))
 
 
@@ -44,7 +43,7 @@ def test_flags_for_another_compiler_are_named() -> None:
     made.compiler = _Unix()
     with (
         pytest.warns(UserWarning, match="extra_compile_args of 'a' has flags for 'hipcc', which are ignored: expected"),
-        contextlib.suppress(Exception),  # there is nothing to compile
+        pytest.raises(AttributeError, match="_Unix"),  # which compiles nothing
     ):
         made.build_extension(made.extensions[0])
 
