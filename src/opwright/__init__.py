@@ -11,6 +11,7 @@ from opwright.errors import (
     BundleError,
     CacheError,
     LoadError,
+    MapError,
     OpwrightError,
     SignatureError,
     SpecError,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from opwright.loader.open import Loaded, open
     from opwright.loader.record import record
     from opwright.notebook import load_ipython_extension
+    from opwright.scale.map import map
     from opwright.spec.find import library_at
     from opwright.spec.library import Library
     from opwright.spec.op import Op
@@ -47,6 +49,7 @@ __all__ = [
     "LoadError",
     "Loaded",
     "Make",
+    "MapError",
     "Op",
     "OpwrightError",
     "Prepared",
@@ -66,6 +69,7 @@ __all__ = [
     "load",
     "load_inline",
     "load_ipython_extension",
+    "map",
     "measure",
     "open",
     "record",
@@ -91,6 +95,7 @@ _HOMES = {
     "load": "opwright.loader.jit",
     "load_inline": "opwright.loader.jit",
     "load_ipython_extension": "opwright.notebook",
+    "map": "opwright.scale.map",
     "measure": "opwright.bencher.timer",
     "open": "opwright.loader.open",
     "record": "opwright.loader.record",

@@ -8,7 +8,8 @@ OpwrightError (1)
 │   └── BridgeError        opwright's own autograd bridge was rejected; the library is not at fault
 ├── LoadError (6)          a shared object could not be loaded
 ├── CacheError (7)         the build cache cannot be used
-└── BundleError (8)        a bundle cannot be written, or is not valid
+├── BundleError (8)        a bundle cannot be written, or is not valid
+└── MapError (9)           a map cannot begin, be resumed or go on
 
 Exit code 2 means wrong usage of the command line.
 """
@@ -76,3 +77,9 @@ class BundleError(OpwrightError):
     """A bundle cannot be written, or is not valid."""
 
     exit_code: ClassVar[int] = 8
+
+
+class MapError(OpwrightError):
+    """A map over many inputs cannot begin, be resumed or go on; its finished results remain."""
+
+    exit_code: ClassVar[int] = 9

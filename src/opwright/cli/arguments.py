@@ -21,6 +21,17 @@ def _checked(_context: click.Context, option: click.Parameter, target: Target) -
     return target
 
 
+def size_in_bytes(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    """The number of bytes in an option such as `--max-size 5GB`."""
+    from opwright.cache.bound import bytes_of
+
+    try:
+        return None if text is None else bytes_of(text)
+    except ValueError as error:
+        msg = f"{text!r} is not a size: expected a number with a unit, such as 5GB or 500MB"
+        raise click.BadParameter(msg) from error
+
+
 library_argument = click.argument("path", type=PATH)
 bundle_argument = click.argument("bundle", type=PATH)
 ops_option = click.option("--op", "ops", metavar="NAME", multiple=True, help="Only this operator; repeat for more.")

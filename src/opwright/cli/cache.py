@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opwright.cli.arguments import json_option
+from opwright.cli.arguments import json_option, size_in_bytes
 from opwright.cli.output import stdout, write_json
 from opwright.report.format import format_bytes, printable
 
@@ -24,16 +24,6 @@ if TYPE_CHECKING:
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 # Listed one by one only on request: parts of the libraries, and there are many.
 _PARTS = {"object", "source"}
-
-
-def _size(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
-    from opwright.cache.bound import bytes_of
-
-    try:
-        return None if text is None else bytes_of(text)
-    except ValueError as error:
-        msg = f"{text!r} is not a size: expected a number with a unit, such as 5GB or 500MB"
-        raise click.BadParameter(msg) from error
 
 
 def _age(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
@@ -97,7 +87,9 @@ def cache(context: click.Context, *, everything: bool, json: str | None) -> None
 
 @cache.command
 @click.option("--older-than", metavar="AGE", callback=_age, help="Remove what was not used for this long: 30d, 12h.")
-@click.option("--max-size", metavar="SIZE", callback=_size, help="Then the least recently used, down to a size: 5GB.")
+@click.option(
+    "--max-size", metavar="SIZE", callback=size_in_bytes, help="Then the least recently used, down to a size: 5GB."
+)
 @_dry_run
 @json_option
 def prune(*, older_than: float | None, max_size: int | None, dry_run: bool, json: str | None) -> None:

@@ -19,6 +19,7 @@ from opwright.cli.build import build
 from opwright.cli.cache import cache
 from opwright.cli.check import check
 from opwright.cli.doctor import doctor
+from opwright.cli.map import map
 from opwright.cli.migrate import migrate
 from opwright.cli.new import new
 from opwright.cli.run import run
@@ -46,10 +47,10 @@ app = _InThisOrder(
     name="opwright",
     help="Describe a PyTorch operator once in Python, make it fast in C++ or CUDA, run it everywhere.",
     epilog=(
-        "Exit codes: 0 done, 2 wrong usage, 3 op.py, 4 toolchain, 5 build, 6 load, 7 cache, 8 bundle, 1 anything else;"
-        " for run and verify, those of the host: see docs/host.md."
+        "Exit codes: 0 done, 2 wrong usage, 3 op.py, 4 toolchain, 5 build, 6 load, 7 cache, 8 bundle, 9 map, 1 anything"
+        " else; for run and verify, those of the host: see docs/host.md."
     ),
-    commands=[new, build, check, bench, ship, migrate, verify, run, cache, doctor],
+    commands=[new, build, check, bench, ship, migrate, verify, run, map, cache, doctor],
     params=[
         click.Option(
             ["--version"],

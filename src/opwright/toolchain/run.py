@@ -190,6 +190,28 @@ class Attached:
                 return
 
 
+def start_piped(command: Sequence[str | Path], *, cwd: Path | None = None) -> subprocess.Popen[bytes]:
+    """Start a program whose three streams are pipes to this process.
+
+    It is out of reach of the terminal's Ctrl-C: whoever starts it ends it.
+
+    Args:
+        command: the program and its arguments; no shell is involved.
+        cwd: the folder to run in.
+
+    Raises:
+        ToolchainError: the program does not exist or cannot be run.
+    """
+    line = [str(word) for word in command]
+    pipe = subprocess.PIPE
+    try:
+        return subprocess.Popen(  # noqa: S603  opwright composed the command
+            line, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+        )
+    except (FileNotFoundError, PermissionError) as error:
+        raise _not_runnable(line, error) from error
+
+
 def run_forked(act: Callable[[], None], *, timeout_s: float) -> Completed:
     """Run a function in a forked copy of this process, for what may end a process.
 

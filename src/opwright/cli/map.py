@@ -1,0 +1,166 @@
+"""`opwright map`: runs a bundle over many inputs."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from typing import TYPE_CHECKING
+
+import click
+
+from opwright.cli.arguments import bundle_argument, report_json_option, size_in_bytes
+from opwright.cli.output import stderr, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import FrameType
+
+    from opwright.scale.summary import MapSummary
+
+_AT_LEAST_ONE = click.IntRange(min=1)
+_INTERRUPTED = 130  # what a shell gives for Ctrl-C
+
+
+@click.command
+@bundle_argument
+@click.argument("inputs", nargs=-1)
+@click.option("--output", "-o", metavar="OUT", required=True, help="The folder for the results, or a URL for fsspec.")
+@click.option("--resume", is_flag=True, help="Do what an earlier run of the same map has left undone.")
+@click.option(
+    "--batch", metavar="N", type=_AT_LEAST_ONE, default=1, show_default=True, help="Inputs that run together."
+)
+@click.option(
+    "--on",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Where the hosts run: on this machine, or on a Ray cluster.",
+)
+@click.option("--address", metavar="ADDRESS", help="The Ray cluster; by default one that runs here, or a new one.")
+@click.option(
+    "--workers", metavar="N", type=_AT_LEAST_ONE, help="Hosts that run at a time; by default one for each processor."
+)
+@click.option(
+    "--threads",
+    metavar="N",
+    type=_AT_LEAST_ONE,
+    default=1,
+    show_default=True,
+    help="Threads that one run of the model computes with.",
+)
+@click.option("--strict", is_flag=True, help="Stop at the first input that fails.")
+@click.option(
+    "--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), help="End a host that takes longer."
+)
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    callback=size_in_bytes,
+    help="Memory of a host, such as 4GB; by default its part of the machine's.",
+)
+@click.option(
+    "--shard-rows", metavar="N", type=_AT_LEAST_ONE, help="Rows of a file of results; by default up to 1,000."
+)
+@report_json_option
+def map(
+    bundle: Path,
+    inputs: tuple[str, ...],
+    *,
+    output: str,
+    resume: bool,
+    batch: int,
+    on: str,
+    address: str | None,
+    workers: int | None,
+    threads: int,
+    strict: bool,
+    timeout: float | None,
+    memory: int | None,
+    shard_rows: int | None,
+    json: str | None,
+) -> None:
+    """Run a bundle on many inputs, each exactly once, and write a table.
+
+    BUNDLE is a folder that `opwright ship` wrote. INPUTS are pictures, .npy and .npz files; folders with such files;
+    patterns; lists (a .txt with a path on each line, or a .jsonl with requests); Parquet files whose rows are inputs;
+    and URLs for fsspec. OUT becomes a folder of Parquet files with a row for each input, in their order: id, input,
+    status, error, and the outputs. An input that fails becomes a row with the error.
+
+    A map that was interrupted or killed goes on with --resume, and gives what an undisturbed one gives.
+
+    Examples:
+
+        opwright map my_bundle photos/ -o results
+
+        opwright map my_bundle 'photos/**/*.jpg' -o results --batch 16 --workers 4
+
+        opwright map my_bundle list.txt rows.parquet -o s3://bucket/results
+
+        opwright map my_bundle photos/ -o /shared/results --on ray --address auto
+
+        opwright map my_bundle -o results --resume
+    """
+    from opwright.scale.map import map as map_inputs
+    from opwright.scale.progress import MapProgress
+
+    with _ended_by_signals(), MapProgress(output, stderr()) as progress:
+        try:
+            summary = map_inputs(
+                bundle,
+                inputs or None,
+                output=output,
+                on=on,
+                address=address,
+                workers=workers,
+                threads=threads,
+                batch=batch,
+                shard_rows=shard_rows,
+                memory=memory,
+                timeout_s=timeout,
+                strict=strict,
+                resume=resume,
+                progress=progress,
+            )
+        except KeyboardInterrupt:
+            progress.end()
+            click.echo(f"interrupted: {progress.line()}. The same command with --resume goes on", err=True)
+            click.get_current_context().exit(_INTERRUPTED)
+    if json is not None:
+        write_json(json, summary.to_builtins())
+    if json != "-":
+        _show(summary)
+
+
+def _show(summary: MapSummary) -> None:
+    from opwright.report.format import duration, format_seconds, three_figures
+
+    done = summary.inputs - summary.resumed
+    if not done:
+        click.echo(f"{summary.output}: nothing is left to do")
+    rows = f"{summary.inputs:,} rows in {summary.shards:,} files, of which {summary.failed:,} failed"
+    click.echo(f"{summary.output}: {rows}" + (f" ({summary.resumed:,} were there before)" if summary.resumed else ""))
+    if done:
+        click.echo(
+            f"{done:,} rows in {duration(summary.seconds)}, {three_figures(summary.rows_per_second)}/s, "
+            f"by {summary.workers} workers"
+        )
+    if times := ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in summary.latency_seconds.items()):
+        click.echo(f"the model took {times}")
+    if summary.restarts:
+        click.echo(f"hosts ended early and were started again: {summary.restarts} times")
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Within it, SIGTERM and SIGHUP end the map as Ctrl-C does."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,146 @@
+"""Begins a map, or finds what one that stopped has left to do."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opwright.errors import MapError
+from opwright.scale.destination import PRIVATE
+from opwright.scale.inputs.find import find_items
+from opwright.scale.job import JOB_NAME, Job, check_same, read_job
+from opwright.scale.plan import PLAN_NAME, Plan, shard_digests, write_plan
+from opwright.storage.lock import has_no_locks, locked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from opwright.scale.bundle_facts import BundleFacts
+    from opwright.scale.destination import Destination
+    from opwright.scale.job import Settings
+
+# So many that workers end at about the same time, and small enough that little is lost with one.
+_SHARDS = 64
+_MOST_ROWS = 1000
+_NO_INPUTS = "there are no inputs: expected files, folders, patterns, lists or Parquet files"
+
+
+@contextlib.contextmanager
+def alone(destination: Destination) -> Iterator[None]:
+    """Keep other maps out of the folder of results, where its file system has locks.
+
+    Raises:
+        MapError: another map writes there.
+    """
+    if destination.folder is None:
+        yield
+        return
+    private = destination.folder / PRIVATE
+    with contextlib.ExitStack() as stack:
+        try:
+            private.mkdir(parents=True, exist_ok=True)
+            is_held = stack.enter_context(locked(private / "lock", patience_s=0))
+        except OSError as error:
+            if not has_no_locks(error):
+                msg = f"{destination} cannot be written: {error.strerror}. Name a folder that is yours"
+                raise MapError(msg) from error
+            is_held = True
+        if not is_held:
+            msg = f"another map is writing to {destination}: wait until it has ended, or name another folder"
+            raise MapError(msg)
+        try:
+            yield
+        finally:
+            if not (destination.folder / JOB_NAME).exists():
+                _remove_traces(destination.folder)
+
+
+def _remove_traces(folder: Path) -> None:
+    """Remove what a map that did not begin has made."""
+    private = folder / PRIVATE
+    (private / "lock").unlink(missing_ok=True)
+    for made in (private / "drafts", private, folder):
+        with contextlib.suppress(OSError):  # it has something else
+            made.rmdir()
+
+
+def begin(
+    arguments: Iterable[str] | None,
+    facts: BundleFacts,
+    destination: Destination,
+    settings: Settings,
+) -> Job:
+    """Find all inputs, and write the plan and the record of a new map.
+
+    Raises:
+        MapError: there is a map already, or something else; or there are no inputs, or one is not valid.
+    """
+    if read_job(destination) is not None:
+        msg = f"{destination} has the results of a map: --resume goes on with it; else name another folder"
+        raise MapError(msg)
+    if strangers := [name for name in destination.names() if name != PRIVATE]:
+        msg = f"{destination} is not empty: it has {min(strangers)}. Name a new folder for the results"
+        raise MapError(msg)
+    names = tuple(one.name for one in facts.inputs)
+    with destination.writing(PLAN_NAME) as path:
+        count = write_plan(find_items(arguments or (), names), path)
+        if not count:
+            raise MapError(_NO_INPUTS)
+        rows = settings.shard_rows or _rows(count, settings.batch)
+        with path.open("rb") as file:
+            shards = tuple(shard_digests(Plan(file), rows))
+    job = Job(
+        bundle=facts.digest,
+        host=settings.host,
+        batch=settings.batch,
+        threads=settings.threads,
+        shard_rows=rows,
+        folder=str(Path.cwd()),
+        inputs=count,
+        shards=shards,
+    )
+    with destination.writing(JOB_NAME) as path:
+        path.write_bytes(job.to_json())
+    return job
+
+
+def go_on(
+    arguments: Iterable[str] | None,
+    facts: BundleFacts,
+    destination: Destination,
+    settings: Settings,
+) -> Job:
+    """The record of the map that stopped, after a look at whether it can go on.
+
+    Raises:
+        MapError: there is none, or what decides the results has changed.
+    """
+    job = read_job(destination)
+    if job is None:
+        msg = f"{destination} has no map to resume: leave out --resume to begin one"
+        raise MapError(msg)
+    check_same(job, facts.digest, settings, destination)
+    if arguments is not None:
+        _check_inputs(arguments, facts, job, destination)
+    return job
+
+
+def _check_inputs(arguments: Iterable[str] | None, facts: BundleFacts, job: Job, destination: Destination) -> None:
+    names = tuple(one.name for one in facts.inputs)
+    found = shard_digests(find_items(arguments, names), job.shard_rows)
+    for number, (before, now) in enumerate(itertools.zip_longest(job.shards, found)):
+        if before != now:
+            msg = (
+                f"{destination} cannot be resumed with these inputs: they differ from those that the map began with, "
+                f"first among the inputs {number * job.shard_rows} to {(number + 1) * job.shard_rows - 1}. Name no "
+                "inputs to resume with those that it began with, or name another folder for the results"
+            )
+            raise MapError(msg)
+
+
+def _rows(count: int, batch: int) -> int:
+    """How many rows a shard has: whole batches of them."""
+    wanted = min(_MOST_ROWS, -(-count // _SHARDS))
+    return -(-wanted // batch) * batch

@@ -1,0 +1,139 @@
+"""Reads inputs from the rows of Parquet files."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from opwright.errors import MapError
+from opwright.scale.destination import file_system, is_url
+from opwright.scale.items import Item
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opwright.scale.bundle_facts import InputFacts
+
+TABLE_ENDING = ".parquet"
+
+
+def items_of_table(path: str, names: Sequence[str]) -> Iterator[Item]:
+    """Yields the rows of a Parquet file, in its order.
+
+    Args:
+        path: its path or URL.
+        names: the names of the model's inputs: the columns that it must have.
+
+    Raises:
+        MapError: it cannot be read, or lacks a column.
+    """
+    with _opened(path) as file:
+        columns = file.schema_arrow.names
+        count = file.metadata.num_rows
+    if missing := [name for name in names if name not in columns]:
+        msg = (
+            f"{path} has no column {missing[0]}: expected one for each input of the model. It has {', '.join(columns)}"
+        )
+        raise MapError(msg)
+    for row in range(count):
+        yield Item(f"{path}#{row}", table=path, row=row)
+
+
+class TableReader:
+    """Reads rows of Parquet files; those of the last group of rows are kept.
+
+    Args:
+        inputs: the inputs of the model, which are columns.
+    """
+
+    def __init__(self, inputs: Sequence[InputFacts]) -> None:
+        self._inputs = inputs
+        self._path = ""
+        self._group = pa.table({})
+        self._start = 0
+
+    def row(self, path: str, row: int) -> dict[str, str | bytes]:
+        """The values of a row by input, each the path of a file or what one would hold.
+
+        Raises:
+            MapError: the file cannot be read.
+            ValueError: a value is nothing that can be an input; the message says which.
+        """
+        if path != self._path or not self._start <= row < self._start + self._group.num_rows:
+            self._read(path, row)
+        place = row - self._start
+        return {
+            one.name: _content(self._group.column(one.name), place, one, path.rpartition("/")[0])
+            for one in self._inputs
+        }
+
+    def _read(self, path: str, row: int) -> None:
+        with _opened(path) as file:
+            start = 0
+            for group in range(file.num_row_groups):
+                size = file.metadata.row_group(group).num_rows
+                if row < start + size:
+                    self._group = file.read_row_group(group, columns=[one.name for one in self._inputs])
+                    self._path, self._start = path, start
+                    return
+                start += size
+        msg = f"{path} has {start} rows, and had more when the map began"
+        raise MapError(msg)
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[pq.ParquetFile]:
+    try:
+        if is_url(path):
+            files, root = file_system(path)
+            with files.open(root, "rb") as file, pq.ParquetFile(file) as table:
+                yield table
+        else:
+            with pq.ParquetFile(path) as table:
+                yield table
+    except (OSError, pa.ArrowException) as error:
+        msg = f"{path} cannot be read as Parquet: {error}"
+        raise MapError(msg) from error
+
+
+def _content(column: pa.ChunkedArray, place: int, facts: InputFacts, folder: str) -> str | bytes:
+    value = column[place]
+    if isinstance(value, pa.StructScalar) and {"bytes", "path"} <= set(value.type.names):  # as datasets have pictures
+        value = value["bytes"] if value["bytes"].is_valid else value["path"]
+    if not value.is_valid:
+        msg = f"the column {facts.name} holds no value"
+        raise ValueError(msg)
+    kind = value.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        path = str(value.as_py())
+        return path if not folder or is_url(path) or path.startswith("/") else f"{folder}/{path}"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return bytes(value.as_py())
+    return npy(_array(value, facts), facts)
+
+
+def _array(value: pa.Scalar, facts: InputFacts) -> np.ndarray[Any, Any]:
+    if isinstance(value.type, pa.FixedShapeTensorType):
+        return np.asarray(value.to_numpy())
+    numbers = value.type
+    while pa.types.is_list(numbers) or pa.types.is_large_list(numbers) or pa.types.is_fixed_size_list(numbers):
+        numbers = numbers.value_type
+    try:
+        return np.array(value.as_py(), dtype=numbers.to_pandas_dtype())
+    except (ValueError, TypeError, NotImplementedError) as error:
+        msg = f"the column {facts.name} holds {value.type}: expected a path, the bytes of a file, or numbers"
+        raise ValueError(msg) from error
+
+
+def npy(array: np.ndarray[Any, Any], facts: InputFacts) -> bytes:
+    """An array as an `.npy` file holds it, with the dimension of the rows that the input takes and the array lacks."""
+    if array.ndim == len(facts.dims) - 1:
+        array = array[None]
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.asarray(array, order="C"), allow_pickle=False)
+    return file.getvalue()

@@ -1,0 +1,128 @@
+"""Makes the row that a host is asked from an input: a path, or bytes where the host cannot read the file itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from opwright.errors import MapError
+from opwright.scale.destination import file_system, is_url
+from opwright.scale.inputs.tables import TableReader
+from opwright.scale.rows import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from opwright.scale.bundle_facts import BundleFacts
+    from opwright.scale.items import Item
+    from opwright.scale.rows import Row
+
+# Reading a remote file is mostly waiting: several are read at a time.
+_READ_AHEAD = 16
+# What only concerns one input; another error may be over soon.
+_OF_THIS_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+_PAUSES_S = (0.5, 1.0, 2.0, 4.0)
+
+
+class Loader:
+    """Makes rows from inputs.
+
+    Args:
+        facts: the bundle.
+        folder: where relative paths begin.
+    """
+
+    def __init__(self, facts: BundleFacts, folder: Path) -> None:
+        self._facts = facts
+        self._folder = folder
+        self._tables = TableReader(facts.inputs)
+        self._readers = ThreadPoolExecutor(_READ_AHEAD, thread_name_prefix="opwright-read")
+
+    def rows(self, items: Iterable[Item]) -> Iterator[Row | Failure]:
+        """Yields the row of each input, or why there is none.
+
+        Raises:
+            MapError: a table or a remote file cannot be read for a reason that is not the input's.
+        """
+        ahead: deque[Row | Failure | Future[Row | Failure]] = deque()
+        for item in items:
+            ahead.append(self._row(item))
+            while ahead and (len(ahead) > _READ_AHEAD or not isinstance(ahead[0], Future)):
+                yield _settled(ahead.popleft())
+        yield from map(_settled, ahead)
+
+    def close(self) -> None:
+        """End the threads that read."""
+        self._readers.shutdown(wait=False, cancel_futures=True)
+
+    def _row(self, item: Item) -> Row | Failure | Future[Row | Failure]:
+        values: Mapping[str, str | bytes]
+        if item.table is not None and item.row is not None:
+            table = item.table if is_url(item.table) else os.path.join(self._folder, item.table)
+            try:
+                values = self._tables.row(table, item.row)
+            except ValueError as error:
+                return Failure("input_unreadable", f"{item.input}: {error}")
+        elif item.files is not None:
+            values = json.loads(item.files)
+        else:
+            values = {"" if item.input.endswith(".npz") else self._facts.inputs[0].name: item.input}
+        if any(isinstance(value, str) and not _host_can_read(value) for value in values.values()):
+            return self._readers.submit(self._with_bytes, values)
+        return values
+
+    def _with_bytes(self, values: Mapping[str, str | bytes]) -> Row | Failure:
+        found: dict[str, str | bytes] = {}
+        for name, value in values.items():
+            if isinstance(value, bytes) or _host_can_read(value):
+                found[name] = value
+                continue
+            read = _read(value, self._folder)
+            if isinstance(read, Failure):
+                return read
+            found[name] = read
+        return found
+
+
+def _settled(made: Row | Failure | Future[Row | Failure]) -> Row | Failure:
+    return made.result() if isinstance(made, Future) else made
+
+
+def _host_can_read(path: str) -> bool:
+    """Whether it is a path that JSON can hold."""
+    return not is_url(path) and path.isprintable() and _is_utf8(path)
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _read(path: str, folder: Path) -> bytes | Failure:
+    name = path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    for pause_s in _PAUSES_S:
+        try:
+            return _content(path, folder)
+        except _OF_THIS_FILE as error:
+            return Failure("input_unreadable", f"the input file {name} cannot be read: {error.strerror or error}")
+        except OSError as error:  # of the server or the network
+            reason = str(error)
+            time.sleep(pause_s)
+    msg = f"{name} cannot be read: {reason}. Resume the map when its file system answers again"
+    raise MapError(msg)
+
+
+def _content(path: str, folder: Path) -> bytes:
+    if is_url(path):
+        files, root = file_system(path)
+        return bytes(files.cat_file(root))
+    with open(os.path.join(folder, path), "rb") as file:
+        return file.read()

@@ -1,0 +1,163 @@
+"""Runs a bundle over many inputs."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opwright.errors import MapError
+from opwright.scale.begin import alone, begin, go_on
+from opwright.scale.bundle_facts import read_facts
+from opwright.scale.destination import Destination, is_url
+from opwright.scale.host_command import host_version
+from opwright.scale.job import Settings
+from opwright.scale.latencies import Latencies
+from opwright.scale.ledger import Ledger
+from opwright.scale.progress import MapProgress
+from opwright.scale.summary import MapSummary
+from opwright.scale.work import Limits, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opwright.scale.bundle_facts import BundleFacts
+    from opwright.scale.engine import Engine
+
+ENGINES = ("local", "ray")
+
+
+def map(
+    bundle: str | Path,
+    inputs: str | Path | Iterable[str | Path] | None = None,
+    *,
+    output: str | Path,
+    on: str = "local",
+    address: str | None = None,
+    workers: int | None = None,
+    threads: int = 1,
+    batch: int = 1,
+    shard_rows: int | None = None,
+    memory: int | None = None,
+    timeout_s: float | None = None,
+    strict: bool = False,
+    resume: bool = False,
+    progress: MapProgress | None = None,
+) -> MapSummary:
+    """Run a bundle on many inputs, each exactly once, and write a table of the results.
+
+    The table is a folder of Parquet files with a row for each input, in the order of the inputs: `id`, from 0; `input`;
+    `status`, which is `ok` or the name of a code of the host; `error`, one line or null; then a column for each output
+    of the model. docs/scaling.md describes it.
+
+    Args:
+        bundle: a folder that `opwright ship` wrote.
+        inputs: files, folders, patterns such as `photos/*.jpg`, lists (`.txt`, `.jsonl`), Parquet files whose rows are
+            inputs, and URLs for fsspec. To resume, none are needed.
+        output: the folder for the results, or a URL for fsspec; new or empty, unless `resume` is set.
+        on: `local` for this machine, `ray` for a Ray cluster.
+        address: of the Ray cluster; by default the one that Ray finds, or a new one on this machine.
+        workers: how many hosts run at a time; by default, one for each processor.
+        threads: how many threads one run of the model computes with.
+        batch: how many inputs run together.
+        shard_rows: how many rows each file of results has; by default 64 files of at most 1,000.
+        memory: how many bytes of memory a host may have; by default its part of the machine's memory.
+        timeout_s: end a host that gives no answer for so many seconds; its input becomes a row with an error.
+        strict: stop at the first input that fails, instead of writing a row with its error.
+        resume: do what a map that stopped has left undone.
+        progress: shows how far it is.
+
+    Returns:
+        What was done, in figures.
+
+    Raises:
+        MapError: an argument is not valid; the map cannot be resumed; or an input failed and `strict` is set.
+        BundleError: the bundle is not valid.
+        ToolchainError: the host cannot be built, or a package is missing.
+    """
+    began = time.monotonic()
+    folder = Path(bundle).absolute()
+    facts = read_facts(folder)
+    settings = Settings(host_version(facts), batch, threads, shard_rows)
+    _check(facts, settings, os.fspath(output), on=on, workers=workers)
+    destination = Destination(os.fspath(output))
+    latencies = Latencies()
+    with progress or MapProgress("map") as shown, alone(destination):
+        destination.remove_drafts()
+        start = go_on if resume else begin
+        job = start(_texts(inputs), facts, destination, settings)
+        ledger = Ledger(job, destination)
+        done = ledger.done()
+        left = ledger.missing(done)
+        resumed, failed = sum(one.shard.rows for one in done), sum(one.failed for one in done)
+        shown.begin(job.inputs, resumed, failed)
+        work = Work(facts, job, destination, Limits(memory, timeout_s, strict))
+        engine = _engine(on, folder, work, shown, workers=workers, address=address)
+        for finished in engine.run(left):
+            failed += finished.failed
+            latencies.update(finished.latencies)
+        destination.remove_drafts_folder()
+    seconds = time.monotonic() - began
+    return MapSummary(
+        output=str(destination),
+        inputs=job.inputs,
+        failed=failed,
+        resumed=resumed,
+        shards=len(job.shards),
+        seconds=seconds,
+        rows_per_second=(job.inputs - resumed) / seconds,
+        latency_seconds=latencies.percentiles(),
+        workers=engine.workers,
+        restarts=engine.restarts,
+    )
+
+
+def _engine(
+    on: str, folder: Path, work: Work, shown: MapProgress, *, workers: int | None, address: str | None
+) -> Engine:
+    if on == "ray":
+        from opwright.scale.ray_engine import RayEngine
+
+        return RayEngine(folder, work, shown.count, workers=workers, address=address)
+    from opwright.scale.local import LocalEngine
+
+    return LocalEngine(folder, work, shown.count, workers=workers)
+
+
+def _texts(inputs: str | Path | Iterable[str | Path] | None) -> Iterable[str] | None:
+    if inputs is None or isinstance(inputs, (str, Path)):
+        return None if inputs is None else [os.fspath(inputs)]
+    return (os.fspath(one) for one in inputs)
+
+
+def _check(facts: BundleFacts, settings: Settings, output: str, *, on: str, workers: int | None) -> None:
+    batch, shard_rows = settings.batch, settings.shard_rows
+    if on not in ENGINES:
+        msg = f"the engine {on!r} is unknown: expected {' or '.join(ENGINES)}"
+        raise MapError(msg)
+    for name, value in {"workers": workers, **asdict(settings)}.items():
+        if isinstance(value, int) and value < 1:
+            msg = f"{name} is {value}: expected at least 1"
+            raise MapError(msg)
+    if not facts.inputs:
+        msg = "the bundle has no inputs: there is nothing to map"
+        raise MapError(msg)
+    if facts.most_rows is not None and batch > facts.most_rows:
+        msg = f"batch is {batch}, and the bundle runs at most {facts.most_rows} of these inputs together: " + (
+            "expected 1, because not every input and output of the model has a first dimension for rows of any number. "
+            'Ship it with a shape such as "float32[1..16,3,224,224]"'
+            if facts.most_rows == 1
+            else "name a smaller one, or ship the model with a larger range"
+        )
+        raise MapError(msg)
+    if shard_rows is not None and shard_rows % batch:
+        msg = f"shard_rows is {shard_rows}: expected a multiple of batch, which is {batch}"
+        raise MapError(msg)
+    if not output:
+        msg = "no output is named: expected a folder, or a URL such as s3://bucket/folder"
+        raise MapError(msg)
+    if not is_url(output) and Path(output).exists() and not Path(output).is_dir():
+        msg = f"{output} is a file: expected a folder"
+        raise MapError(msg)
