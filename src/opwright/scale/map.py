@@ -98,7 +98,7 @@ def map(
         for finished in engine.run(left):
             failed += finished.failed
             latencies.update(finished.latencies)
-        destination.remove_drafts_folder()
+        destination.remove_drafts()
     seconds = time.monotonic() - began
     return MapSummary(
         output=str(destination),
