@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from opwright.errors import MapError
+from opwright.errors import MapError, OpwrightError
 from opwright.storage.draft import put
 
 if TYPE_CHECKING:
@@ -125,3 +125,23 @@ def file_system(url: str) -> tuple[Any, str]:
         msg = f"{url} cannot be used: {error}"
         raise MapError(msg) from error
     return files, str(root)
+
+
+@contextlib.contextmanager
+def telling(name: str, done: str) -> Iterator[None]:
+    """Within it, what goes wrong with a remote file system becomes a MapError, but for a file that does not exist.
+
+    Each file system raises exceptions of its own.
+
+    Args:
+        name: of what is used there.
+        done: what is done with it: "read".
+    """
+    try:
+        yield
+    except (FileNotFoundError, OpwrightError):
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        msg = f"{name} cannot be {done}: {reason}. Resume the map when its file system answers again"
+        raise MapError(msg) from error
