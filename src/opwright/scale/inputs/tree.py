@@ -40,10 +40,12 @@ class LocalTree:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     yield entry.name + _FOLDER
-                elif entry.is_dir():
-                    yield entry.name + _LINK
-                elif entry.is_file() or not os.path.exists(entry.path):  # a broken link is an input that fails
+                elif entry.is_file(follow_symlinks=False):
                     yield entry.name
+                elif entry.is_symlink() and os.path.isdir(entry.path):
+                    yield entry.name + _LINK
+                elif entry.is_symlink() and (os.path.isfile(entry.path) or not os.path.exists(entry.path)):
+                    yield entry.name  # a broken link is an input that fails
 
     def is_file(self, path: str) -> bool:
         """Whether there is a file, or a link to one."""
