@@ -54,13 +54,13 @@ class Destination:
 
     def names(self) -> list[str]:
         """The names of the files at the top of the folder, in no order; none if it does not exist."""
-        if self._folder is not None:
-            with contextlib.suppress(FileNotFoundError):
-                return [entry.name for entry in os.scandir(self._folder)]
-            return []
         with contextlib.suppress(FileNotFoundError):
-            self._remote.invalidate_cache(self._root)
-            return [path.rsplit("/", 1)[1] for path in self._remote.ls(self._root, detail=False)]
+            if self._folder is not None:
+                with telling(str(self), "listed"), os.scandir(self._folder) as entries:
+                    return [entry.name for entry in entries]
+            with telling(str(self), "listed"):
+                self._remote.invalidate_cache(self._root)
+                return [path.rsplit("/", 1)[1] for path in self._remote.ls(self._root, detail=False)]
         return []
 
     @contextlib.contextmanager
@@ -70,30 +70,41 @@ class Destination:
         Raises:
             FileNotFoundError: it does not exist.
         """
-        with cast(
-            "IO[bytes]", (self._folder / name).open("rb") if self._folder is not None else self._at(name)
-        ) as file:
-            yield file
+        if self._folder is not None:
+            with (self._folder / name).open("rb") as file:
+                yield file
+            return
+        with telling(f"{self}/{name}", "read"), self._remote.open(f"{self._root}/{name}", "rb") as remote:
+            yield cast("IO[bytes]", remote)
 
     def read(self, name: str) -> bytes | None:
-        """What the file `name` holds; None if it does not exist."""
-        with contextlib.suppress(FileNotFoundError), self.open(name) as file:
+        """What the file `name` holds; None if it does not exist.
+
+        Raises:
+            MapError: it cannot be read.
+        """
+        with contextlib.suppress(FileNotFoundError), telling(f"{self}/{name}", "read"), self.open(name) as file:
             return file.read()
         return None
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """A local path at which to write what becomes the file `name` at the end, unless an exception is raised."""
+        """A local path at which to write what becomes the file `name` at the end, unless an exception is raised.
+
+        Raises:
+            MapError: it cannot be written.
+        """
         if self._folder is None:
             with tempfile.TemporaryDirectory(prefix="opwright-map-") as folder:
                 draft = Path(folder) / "draft"
                 yield draft
-                self._remote.put_file(str(draft), f"{self._root}/{name}")
+                with telling(f"{self}/{name}", "written"):
+                    self._remote.put_file(str(draft), f"{self._root}/{name}")
             return
         drafts = self._folder / _DRAFTS
-        drafts.mkdir(parents=True, exist_ok=True)
         draft = drafts / f"{Path(name).name}.{uuid.uuid4().hex}"
         try:
+            drafts.mkdir(parents=True, exist_ok=True)
             yield draft
             put(draft, self._folder / name)
         finally:
@@ -107,8 +118,6 @@ class Destination:
             with contextlib.suppress(OSError):  # a worker of a driver that was killed is still at work
                 drafts.rmdir()
 
-    def _at(self, name: str) -> Any:
-        return self._remote.open(f"{self._root}/{name}", "rb")
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -129,9 +138,9 @@ def file_system(url: str) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def telling(name: str, done: str) -> Iterator[None]:
-    """Within it, what goes wrong with a remote file system becomes a MapError, but for a file that does not exist.
+    """Within it, what goes wrong with a file system becomes a MapError, unless a file does not exist.
 
-    Each file system raises exceptions of its own.
+    Every remote file system raises exceptions of its own.
 
     Args:
         name: of what is used there.
@@ -142,6 +151,9 @@ def telling(name: str, done: str) -> Iterator[None]:
     except (FileNotFoundError, OpwrightError):
         raise
     except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        msg = f"{name} cannot be {done}: {reason}. Resume the map when its file system answers again"
+        if isinstance(error, OSError) and error.strerror and not is_url(name):
+            msg = f"{name} cannot be {done}: {error.strerror}"
+        else:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            msg = f"{name} cannot be {done}: {reason}. Resume the map when its file system answers again"
         raise MapError(msg) from error

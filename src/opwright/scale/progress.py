@@ -37,7 +37,7 @@ class MapProgress:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        if self._console is not None:
+        if self._console is not None and self._thread is None:
             self._thread = threading.Thread(target=self._show, daemon=True)
             self._thread.start()
         return self

@@ -16,7 +16,9 @@ ACTS = ("crash", "hang", "kill", "leave", "abort")
 
 def act(word: str) -> None:
     if word == "crash":
-        print("host: the process was ended by SIGSEGV, in the operator a::b, while it computed request 7", file=sys.stderr)
+        print(
+            "host: the process was ended by SIGSEGV, in the operator a::b, while it computed request 7", file=sys.stderr
+        )
         sys.stderr.flush()
         os.kill(os.getpid(), signal.SIGSEGV)
     if word == "kill":

@@ -51,7 +51,14 @@ def texts(answers: list[Answer]) -> list[str]:
 def test_units_are_answered_in_their_order(start: Start) -> None:
     units = [unit("a"), unit("b", "c"), unit("fail"), unit(b"by\0tes", "d"), unit(), unit(b"")]
     found = list(start().answers(units))
-    assert [texts(answers) for answers in found] == [["a"], ["b", "c"], ["it cannot be read"], ["by\0tes", "d"], [], [""]]
+    assert [texts(answers) for answers in found] == [
+        ["a"],
+        ["b", "c"],
+        ["it cannot be read"],
+        ["by\0tes", "d"],
+        [],
+        [""],
+    ]
     assert found[0] == [Answer((Array("uint8", (1,), b"a"),), None, 0.5)]
     assert found[2] == [Answer(failure=Failure("input_unreadable", "it cannot be read"))]
 
