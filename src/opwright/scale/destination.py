@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Readers of tables skip names that begin with an underscore.
 PRIVATE = "_opwright"
 _DRAFTS = f"{PRIVATE}/drafts"
+_ADVICE = ". Resume the map when its file system answers again"
 
 
 def is_url(text: str) -> bool:
@@ -119,7 +120,6 @@ class Destination:
                 drafts.rmdir()
 
 
-
 def file_system(url: str) -> tuple[Any, str]:
     """The file system of fsspec for a URL, and the path there.
 
@@ -151,9 +151,11 @@ def telling(name: str, done: str) -> Iterator[None]:
     except (FileNotFoundError, OpwrightError):
         raise
     except Exception as error:
-        if isinstance(error, OSError) and error.strerror and not is_url(name):
-            msg = f"{name} cannot be {done}: {error.strerror}"
-        else:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            msg = f"{name} cannot be {done}: {reason}. Resume the map when its file system answers again"
+        msg = f"{name} cannot be {done}: {reason_of(error)}" + _ADVICE * is_url(name)
         raise MapError(msg) from error
+
+
+def reason_of(error: Exception) -> str:
+    """What an exception says, in one line."""
+    said = (isinstance(error, OSError) and error.strerror) or str(error)
+    return " ".join(said.split()) or type(error).__name__
