@@ -16,10 +16,12 @@ from elftools.elf.elffile import ELFFile
 from filelock import FileLock
 
 import opwright
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+PACKAGES = Path(__file__).parents[1] / "packages"
 HEADERS = Path(__file__).parents[2] / "src/opwright/include"
 TORCH = Path(torch.__file__).parent
 COMPILE = (
@@ -79,10 +81,25 @@ def compiler_refuses(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., 
     return compiler_refuses
 
 
+# In a process of its own: namespaces are taken for as long as a process lives.
+SHIP = """
+import sys
+import opwright
+package, output, format = sys.argv[1:]
+opwright.ship(f"{package}/op.py:model", [package], output=output, format=format)
+"""
+
+
 class BuildOnce(Protocol):
     """Gives the folder that `make` filled, once a session, by whichever worker came first."""
 
     def __call__(self, name: str, make: Callable[[Path], None]) -> Path: ...
+
+
+class Shipped(Protocol):
+    """Gives the bundle of a package of tests/packages in one of the two formats; not to be changed."""
+
+    def __call__(self, package: str, format: str = "torchscript") -> Path: ...
 
 
 class Cmake(Protocol):
@@ -116,6 +133,19 @@ def build_once(tmp_path_factory: pytest.TempPathFactory) -> BuildOnce:
         return folder
 
     return once
+
+
+@pytest.fixture(scope="session")
+def shipped(build_once: BuildOnce) -> Shipped:
+    def shipped(package: str, format: str = "torchscript") -> Path:
+        def ship(folder: Path) -> None:
+            words: list[str | Path] = [PACKAGES / package, folder / "bundle", format]
+            done = subprocess.run([*python(), "-c", SHIP, *words], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+
+        return build_once(f"{package}-{format}", ship) / "bundle"
+
+    return shipped
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from opwright.scale.engine import Engine
 
 ENGINES = ("local", "ray")
+_MOST_ROWS = 65536  # of a batch: a limit of the host
 
 
 def map(
@@ -151,6 +152,9 @@ def _check(facts: BundleFacts, settings: Settings, output: str, *, on: str, work
             if facts.most_rows == 1
             else "name a smaller one, or ship the model with a larger range"
         )
+        raise MapError(msg)
+    if batch > _MOST_ROWS:
+        msg = f"batch is {batch}, and a host runs at most {_MOST_ROWS} inputs together: name a smaller one"
         raise MapError(msg)
     if shard_rows is not None and shard_rows % batch:
         msg = f"shard_rows is {shard_rows}: expected a multiple of batch, which is {batch}"

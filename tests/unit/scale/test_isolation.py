@@ -100,7 +100,7 @@ def test_exactly_the_rows_that_end_their_host_fail(sizes: list[int], crashing: s
     for unit, answers in zip(units, found, strict=True):
         for row, answer in zip(unit, answers, strict=True):
             if row["x"] in world.crashing:
-                assert answer.failure == ("run_failed", "the host was ended each time it ran this input")
+                assert answer.failure == ("run_failed", "the host was ended, each time it ran this input")
             else:
                 assert answer.outputs[0].data == row["x"]
 
@@ -119,7 +119,7 @@ def test_a_host_that_is_killed_now_and_then_changes_no_answer(
 def test_a_unit_that_is_killed_each_time_fails_after_five() -> None:
     world = World(set(), iter([True] * 5), 1)
     ((answer,),) = isolated(world, [[{"x": b"0"}]])
-    assert answer.failure == ("run_failed", "the host was ended each time it ran this input")
+    assert answer.failure == ("run_failed", "the host was ended, each time it ran this input")
     assert world.runs == []
 
 
