@@ -108,6 +108,9 @@ class Destination:
             drafts.mkdir(parents=True, exist_ok=True)
             yield draft
             put(draft, self._folder / name)
+        except OSError as error:
+            msg = f"{self}/{name} cannot be written: {reason_of(error)}. Resume the map when it can"
+            raise MapError(msg) from error
         finally:
             draft.unlink(missing_ok=True)
 
@@ -157,5 +160,7 @@ def telling(name: str, done: str) -> Iterator[None]:
 
 def reason_of(error: Exception) -> str:
     """What an exception says, in one line."""
-    said = (isinstance(error, OSError) and error.strerror) or str(error)
+    said = str(error)
+    if isinstance(error, OSError):  # pyarrow says more than the system does
+        said = os.strerror(error.errno) if error.errno else error.strerror or said
     return " ".join(said.split()) or type(error).__name__

@@ -49,8 +49,9 @@ class Inputs:
 
 
 def image(number: float, height: int = 4) -> np.ndarray[Any, Any]:
-    """An input of the model whose first element is `number`."""
-    made = np.full((1, 3, height, 4), 0.5, np.float32)
+    """An input of the model whose first element is `number`. Sums of its elements are exact."""
+    drawn = np.random.default_rng(int(number)).integers(0, 2**16, (1, 3, height, 4))
+    made = (drawn / 2**16).astype(np.float32)
     made[0, 0, 0, 0] = number
     return made
 
@@ -137,7 +138,7 @@ class MapProgram:
 class StartMap(Protocol):
     """Starts `opwright map` with the bundle and these words; results go to `output`."""
 
-    def __call__(self, *words: str | Path, output: Path, **environment: str | Path) -> MapProgram: ...
+    def __call__(self, *words: str | Path, output: str | Path, **environment: str | Path) -> MapProgram: ...
 
 
 class RunMap(Protocol):
@@ -171,11 +172,11 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def start_map(bundle: Path) -> Iterator[StartMap]:
     started: list[MapProgram] = []
 
-    def start_map(*words: str | Path, output: Path, **environment: str | Path) -> MapProgram:
+    def start_map(*words: str | Path, output: str | Path, **environment: str | Path) -> MapProgram:
         command = [sys.executable, "-m", "opwright", "map", bundle, *words, "--output", output]
         surrounding = {**os.environ, **{name: str(value) for name, value in environment.items()}}
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=surrounding)
-        started.append(MapProgram(process, output))
+        started.append(MapProgram(process, Path(output)))
         return started[-1]
 
     yield start_map
