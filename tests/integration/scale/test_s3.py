@@ -60,6 +60,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         "AWS_ACCESS_KEY_ID": "a",
         "AWS_SECRET_ACCESS_KEY": "b",
         "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_MAX_ATTEMPTS": "1",
     }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
