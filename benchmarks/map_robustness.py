@@ -1,7 +1,7 @@
 """How `opwright map` behaves at scale: memory of the driver, resuming, random kills, and the ledger at 10 million ids.
 
 Run: `.venv/bin/python benchmarks/map_robustness.py [memory] [files] [kills] [ledger]`; by default all of them. The
-results of each map are checked before its figures are printed. Needs pyarrow and, for the inputs of `files`, 1 GB of disk.
+results of each map are checked before its figures are printed. `files` needs 1 GB of disk.
 """
 
 from __future__ import annotations
@@ -56,6 +56,12 @@ class Sums(torch.nn.Module):
         return x.sum(1)
 
 
+def require(is_so: bool, what: object) -> None:
+    """End with 1 if it is not so."""
+    if not is_so:
+        sys.exit(f"error: {what}")
+
+
 def numbers(count: int) -> np.ndarray:
     """Rows of four numbers each."""
     return np.arange(4 * count, dtype=np.float32).reshape(count, 4) % 1000
@@ -76,10 +82,10 @@ def check(output: Path, count: int) -> None:
     for path in sorted(output.glob("part-*.parquet")):
         table = pq.read_table(path, columns=["id", "output"])
         ids, sums = table["id"].to_numpy(), np.array(table["output"].to_pylist(), np.float32).ravel()
-        assert (ids == np.arange(first, first + len(ids))).all(), path
-        assert (sums == expected[first : first + len(ids)]).all(), path
+        require(np.array_equal(ids, np.arange(first, first + len(ids))), path)
+        require(np.array_equal(sums, expected[first : first + len(ids)]), path)
         first += len(ids)
-    assert first == count, f"{first} rows of {count}"
+    require(first == count, f"{first} rows of {count}")
 
 
 def write_table(folder: Path, count: int) -> Path:
@@ -99,10 +105,10 @@ def write_files(folder: Path, count: int) -> Path:
 
 
 def compare_memory(bundle: Path, folder: Path, name: str, write: Callable[[Path, int], Path]) -> None:
-    """Print the memory of the driver for few and for many inputs, and how long it takes to find that nothing is left."""
+    """Print the driver's memory for few and for many inputs, and how long it takes to find that nothing is left."""
     peaks = []
     for count in (FEW, MANY):
-        inputs, output = write(folder, count), folder / f"{name}-{count}"
+        inputs, output = write(folder, count), folder / f"results of {name}-{count}"
         seconds, peak = run(bundle, inputs, "-o", output)
         check(output, count)
         peaks.append(peak)
@@ -125,7 +131,7 @@ def digests(folder: Path) -> dict[str, str]:
 def kill_at_random(bundle: Path, folder: Path, count: int = 20_000) -> None:
     """Kill a map at random points, resume it each time, and compare what it leaves with an undisturbed one's."""
     inputs = write_table(folder, count)
-    words = [inputs, "--shard-rows", "100"]
+    words: list[str | Path] = [inputs, "--shard-rows", "100"]
     seconds, _ = run(bundle, *words, "-o", folder / "undisturbed")
     expected = digests(folder / "undisturbed")
     moments = random.Random(17)
@@ -133,7 +139,17 @@ def kill_at_random(bundle: Path, folder: Path, count: int = 20_000) -> None:
     output = folder / "disturbed"
     while kills < KILLS:
         is_begun = (output / "_opwright/job.json").exists()
-        command = [sys.executable, "-m", "opwright", "map", bundle, *words, "-o", output, *["--resume"] * is_begun]
+        command: list[str | Path] = [
+            sys.executable,
+            "-m",
+            "opwright",
+            "map",
+            bundle,
+            *words,
+            "-o",
+            output,
+            *["--resume"] * is_begun,
+        ]
         started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(moments.uniform(0.2, 0.2 + seconds / 2))
         if started.poll() is None:
@@ -142,14 +158,14 @@ def kill_at_random(bundle: Path, folder: Path, count: int = 20_000) -> None:
         started.wait()
         there = len(list(output.glob("part-*.parquet")))
         print(f"kills: {kills}: {there} of {count // 100} files")
-        assert there >= done_before
+        require(there >= done_before, "the results differ")
         done_before = there
         if there == count // 100:
             for path in sorted(output.glob("part-*"))[::2]:  # some more to do
                 path.unlink()
             done_before = there - len(expected) // 2
     run(bundle, *words, "-o", output, *["--resume"] * (output / "_opwright/job.json").exists())
-    assert digests(output) == expected
+    require(digests(output) == expected, "the results differ")
     print(f"kills: after {KILLS} kills every file is the one of the undisturbed map, and there is no other")
 
 
@@ -174,10 +190,10 @@ def simulate_ledger(folder: Path) -> None:
     began = time.monotonic()
     done = ledger.done()
     missing = ledger.missing(done)
-    assert (len(done), len(missing)) == (len(shards) // 2, len(shards) // 2)
+    require((len(done), len(missing)) == (len(shards) // 2, len(shards) // 2), "the results differ")
     print(f"ledger: {len(done):,} shards done, {len(missing):,} missing: {time.monotonic() - began:.2f} s, ", end="")
     print(f"record of {len(job.to_json()) / 1e3:.0f} kB")
-    with open("/proc/self/status", encoding="ascii") as file:
+    with Path("/proc/self/status").open(encoding="ascii") as file:
         print("ledger:", next(line for line in file if line.startswith("VmHWM")).strip())
 
 

@@ -139,7 +139,9 @@ def _show(summary: MapSummary) -> None:
     done = summary.inputs - summary.resumed
     if not done:
         click.echo(f"{summary.output}: nothing is left to do")
-    rows = f"{_counted(summary.inputs, 'row')} in {_counted(summary.shards, 'file')}, of which {summary.failed:,} failed"
+    rows = (
+        f"{_counted(summary.inputs, 'row')} in {_counted(summary.shards, 'file')}, of which {summary.failed:,} failed"
+    )
     click.echo(f"{summary.output}: {rows}" + (f" ({summary.resumed:,} were there before)" if summary.resumed else ""))
     if done:
         click.echo(

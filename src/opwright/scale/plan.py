@@ -54,12 +54,12 @@ class Plan:
         """`count` inputs from the one with the id `first` on."""
         group, start = divmod(first, _GROUP_ROWS)
         last = (first + count - 1) // _GROUP_ROWS
-        table = self._file.read_row_groups(range(group, last + 1)).slice(start, count)
+        table = self._file.read_row_groups(range(group, last + 1), use_threads=False).slice(start, count)
         return [_item(*values) for values in zip(*(column.to_pylist() for column in table.columns), strict=True)]
 
     def __iter__(self) -> Iterator[Item]:
         for group in range(self._file.num_row_groups):
-            table = self._file.read_row_group(group)
+            table = self._file.read_row_group(group, use_threads=False)
             yield from (_item(*values) for values in zip(*(c.to_pylist() for c in table.columns), strict=True))
 
 

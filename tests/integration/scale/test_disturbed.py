@@ -1,4 +1,4 @@
-"""Maps that are killed, interrupted, or begun twice: the table is that of an undisturbed one, and nothing else stays."""
+"""Maps that are killed, interrupted or begun twice: the table is that of an undisturbed one, nothing else stays."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def test_a_map_that_is_interrupted_says_how_to_go_on(
     assert done.returncode == 130
     assert done.stdout == ""
     assert re.fullmatch(
-        rf"interrupted: {output}: \d+ of 40 done, 0 failed(, [^,]+/s, [^,]+ left)?\. The same command with --resume goes "
-        r"on\n",
+        rf"interrupted: {output}: \d+ of 40 done, 0 failed(, [^,]+/s, [^,]+ left)?\. The same command with "
+        r"--resume goes on\n",
         done.stderr,
     )
     assert not (output / "_opwright/drafts").exists() or not list((output / "_opwright/drafts").iterdir())
@@ -191,8 +191,8 @@ class TestResume:
 
     def test_changed_settings_are_refused(self, bundle: Path, finished: Path) -> None:
         text = (
-            "{} cannot be resumed: {}, so that results would differ. Resume with what the map began with, or name another "
-            "folder for the results"
+            "{} cannot be resumed: {}, so that results would differ. Resume with what the map began with, or name "
+            "another folder for the results"
         )
         for name, option, value in (
             ("batch", "--batch", 4),
@@ -217,8 +217,9 @@ class TestResume:
         self, bundle: Path, inputs: Inputs, finished: Path
     ) -> None:
         text = (
-            f"{finished} cannot be resumed with these inputs: they differ from those that the map began with, first among "
-            "the inputs {}. Name no inputs to resume with those that it began with, or name another folder for the results"
+            f"{finished} cannot be resumed with these inputs: they differ from those that the map began with, first "
+            "among the inputs {}. Name no inputs to resume with those that it began with, or name another folder for "
+            "the results"
         )
         inputs.add(5.0, 6.0)
         assert self.refused(bundle, finished, inputs.folder) == text.format("4 to 5")
@@ -230,7 +231,7 @@ class TestResume:
     ) -> None:
         before = state(finished)
         inputs.add(5.0)
-        sorted(finished.glob("part-*"))[-1].unlink()
+        max(finished.glob("part-*")).unlink()
         assert opwright.map(bundle, output=finished, batch=2, resume=True).inputs == 5
         assert state(finished) == before
 

@@ -82,9 +82,16 @@ def test_pictures_and_arrays_and_lists_and_tables_become_rows_in_the_order_of_th
         *("a.npy", "b.npz"),
     ]
     by_name = {
-        **{"a.npy": a, "b.npz": b, "deep/_.npy": three, "deep/c.png": red, "deep/d [é]\n.png": red},
-        **{"paths.parquet#0": a, "paths.parquet#1": None, "pictures.parquet#0": red},
-        **{"tensors.parquet#0": mean(4), "tensors.parquet#1": mean(5)},
+        "a.npy": a,
+        "b.npz": b,
+        "deep/_.npy": three,
+        "deep/c.png": red,
+        "deep/d [é]\n.png": red,
+        "paths.parquet#0": a,
+        "paths.parquet#1": None,
+        "pictures.parquet#0": red,
+        "tensors.parquet#0": mean(4),
+        "tensors.parquet#1": mean(5),
     }
     for name, row in zip(names, table, strict=True):
         expected = by_name[name]
@@ -173,8 +180,8 @@ def test_inputs_that_end_the_host_are_exactly_the_rows_that_fail(
     summary = opwright.map(bundle, inputs.folder, output=tmp_path / "out", workers=2, batch=batch, shard_rows=8)
     found = failures(tmp_path / "out")
     segfault = (
-        "the host was ended by SIGSEGV, an access to memory that is not there, in the operator mapped::act, each time it "
-        "ran this input"
+        "the host was ended by SIGSEGV, an access to memory that is not there, in the operator mapped::act, each time "
+        "it ran this input"
     )
     assert found.pop(39)[0] == "run_failed"
     assert found == {
@@ -241,7 +248,13 @@ def test_the_summary_and_its_json(run_map: RunMap, inputs: Inputs, tmp_path: Pat
     assert summary.pop("seconds") > 0
     assert summary.pop("rows_per_second") > 0
     assert summary == {
-        **{"output": str(output), "inputs": 3, "failed": 2, "resumed": 0, "shards": 3, "workers": 1, "restarts": 2},
+        "output": str(output),
+        "inputs": 3,
+        "failed": 2,
+        "resumed": 0,
+        "shards": 3,
+        "workers": 1,
+        "restarts": 2,
     }
     done = run_map("--resume", "--json", "-", output=output)
     assert json.loads(done.stdout)["resumed"] == 3

@@ -12,7 +12,7 @@ library = opwright.Library("mapped", sources=["cpu.cpp"])
 
 @library.op(differentiable=())
 def act(x: Tensor) -> Tensor:
-    """x + 1, for a contiguous float32 tensor of any shape; the kernel does other things where it finds their numbers."""
+    """x + 1, for a contiguous float32 tensor of any shape; the kernel does other things at some numbers."""
     return x + 1
 
 

@@ -14,11 +14,14 @@ import time
 ACTS = ("crash", "hang", "kill", "leave", "abort")
 
 
+def say(line: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
 def act(word: str) -> None:
     if word == "crash":
-        print(
-            "host: the process was ended by SIGSEGV, in the operator a::b, while it computed request 7", file=sys.stderr
-        )
+        sys.stderr.write("host: the process was ended by SIGSEGV, in the operator a::b, while it computed request 7\n")
         sys.stderr.flush()
         os.kill(os.getpid(), signal.SIGSEGV)
     if word == "kill":
@@ -34,12 +37,9 @@ def act(word: str) -> None:
 
 
 def answer(number: int, place: int, row: dict[str, dict[str, object]]) -> bytes:
-    said = {"request": number, "row": place}
+    said: dict[str, object] = {"request": number, "row": place}
     (value,) = row["inputs"].values()
-    if isinstance(value, dict):
-        content = sys.stdin.buffer.read(int(str(value["bytes"])))
-    else:
-        content = str(value).encode()
+    content = sys.stdin.buffer.read(int(str(value["bytes"]))) if isinstance(value, dict) else str(value).encode()
     word = content.decode()
     if word in ACTS:
         act(word)
@@ -57,10 +57,10 @@ def answer(number: int, place: int, row: dict[str, dict[str, object]]) -> bytes:
 def main() -> None:
     word = sys.argv[1]
     if word == "refuse":
-        print(json.dumps({"error": {"code": 20, "kind": "bundle_missing", "message": "there is none"}}), flush=True)
+        say({"error": {"code": 20, "kind": "bundle_missing", "message": "there is none"}})
         return
     act(word)
-    print(json.dumps({"ready": True}), flush=True)
+    say({"ready": True})
     number = 0
     while line := sys.stdin.buffer.readline():
         asked = json.loads(line)

@@ -47,7 +47,8 @@ class FakeWorker:
 
     def answers(self, units: Iterable[Unit]) -> Iterator[list[Answer]]:
         assert not self._has_ended
-        waiting, sent = iter(units), []
+        waiting = iter(units)
+        sent: list[Unit] = []
         while True:
             while len(sent) < self._world.ahead and (unit := next(waiting, None)) is not None:
                 sent.append(unit)

@@ -42,8 +42,8 @@ def test_any_record_is_read_back(tmp_path_factory: pytest.TempPathFactory, data:
 
 def refused(destination: Destination) -> None:
     text = (
-        f"{destination}/_opwright/job.json is not the record of a map that this opwright reads: name another folder for "
-        "the results"
+        f"{destination}/_opwright/job.json is not the record of a map that this opwright reads: name another folder "
+        "for the results"
     )
     with pytest.raises(MapError, match=f"^{re.escape(text)}$"):
         read_job(destination)
@@ -121,8 +121,8 @@ def test_a_map_whose_settings_have_changed_is_refused(
 ) -> None:
     now = dataclasses.replace(SETTINGS, **change)  # type: ignore[arg-type]  # of each kind
     expected = re.escape(
-        f"{destination} cannot be resumed: {text}, so that results would differ. Resume with what the map began with, or "
-        "name another folder for the results"
+        f"{destination} cannot be resumed: {text}, so that results would differ. Resume with what the map began with, "
+        "or name another folder for the results"
     )
     with pytest.raises(MapError, match=f"^{expected}$"):
         check_same(job, job.bundle, now, destination)

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from opwright.scale.bundle_facts import BundleFacts
 from opwright.scale.columns import Columns
-from opwright.scale.destination import Destination
-from opwright.scale.job import Job
 from opwright.scale.ledger import Done, Ledger, Shard
 from opwright.scale.rows import Answer, Array, Failure
 from opwright.scale.shard_file import ShardFile
+
+if TYPE_CHECKING:
+    from opwright.scale.bundle_facts import BundleFacts
+    from opwright.scale.destination import Destination
+    from opwright.scale.job import Job
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -5,16 +5,18 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from opwright.errors import MapError
 from opwright.scale import loader as module
-from opwright.scale.bundle_facts import BundleFacts
 from opwright.scale.items import Item
 from opwright.scale.loader import Loader
 from opwright.scale.rows import Failure
+
+if TYPE_CHECKING:
+    from opwright.scale.bundle_facts import BundleFacts
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -30,7 +30,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     started: list[Worker] = []
 
     def start(first: str = "", *, timeout_s: float | None = None) -> Worker:
-        command = [sys.executable, "-IS", SCRIPT, first]
+        command: list[str | Path] = [sys.executable, "-IS", SCRIPT, first]
         started.append(Worker(command, 1, Limits(timeout_s=timeout_s), tmp_path))
         return started[-1]
 
@@ -159,7 +159,7 @@ def test_a_host_that_is_killed_from_outside_is_told(start: Start) -> None:
     answers = worker.answers([unit("a"), unit("hang")])
     assert texts(next(answers)) == ["a"]
     os.kill(worker.pid, signal.SIGKILL)
-    with pytest.raises(HostEndedError, match="^was ended by SIGKILL$") as caught:
+    with pytest.raises(HostEndedError, match=r"^was ended by SIGKILL$") as caught:
         next(answers)
     assert caught.value.was_killed
     assert caught.value.unanswered == [unit("hang")]

@@ -55,7 +55,8 @@ class TableReader:
     def __init__(self, inputs: Sequence[InputFacts]) -> None:
         self._inputs = inputs
         self._path = ""
-        self._group: pa.Table | str = ""
+        self._group: pa.Table | None = None
+        self._damage = ""
         self._start = self._end = 0
 
     def row(self, path: str, row: int) -> dict[str, str | bytes]:
@@ -67,8 +68,8 @@ class TableReader:
         """
         if path != self._path or not self._start <= row < self._end:
             self._read(path, row)
-        if isinstance(self._group, str):
-            msg = f"its part of {path} cannot be read: {self._group}"
+        if self._group is None:
+            msg = f"its part of {path} cannot be read: {self._damage}"
             raise ValueError(msg)
         place = row - self._start
         return {
@@ -83,20 +84,20 @@ class TableReader:
                 size = file.metadata.row_group(group).num_rows
                 if row < start + size:
                     self._path, self._start, self._end = path, start, start + size
-                    self._group = self._read_group(file, group)
+                    self._read_group(file, group)
                     return
                 start += size
         msg = f"{path} has {start} rows, and had more when the map began"
         raise MapError(msg)
 
-    def _read_group(self, file: pq.ParquetFile, group: int) -> pa.Table | str:
-        """The group, or why it has no rows that could be inputs."""
+    def _read_group(self, file: pq.ParquetFile, group: int) -> None:
+        self._group = None
         try:
-            return file.read_row_group(group, columns=[one.name for one in self._inputs])
+            self._group = file.read_row_group(group, columns=[one.name for one in self._inputs], use_threads=False)
         except (OSError, pa.ArrowException) as error:
             if getattr(error, "errno", None) is not None:  # not what the file holds, but its disk or its network
                 raise
-            return " ".join(str(error).split())
+            self._damage = " ".join(str(error).split())
 
 
 @contextlib.contextmanager
@@ -144,12 +145,16 @@ def _array(value: pa.Scalar, facts: InputFacts) -> np.ndarray[Any, Any]:
         raise ValueError(msg)
     try:
         dtype = np.dtype(numbers.to_pandas_dtype())
-        if dtype.hasobject:
-            raise TypeError
-        return np.array(listed, dtype=dtype)
+        return _numbers(listed, dtype)
     except (ValueError, TypeError, NotImplementedError) as error:
         msg = f"the column {facts.name} holds {value.type}: {_EXPECTED}"
         raise ValueError(msg) from error
+
+
+def _numbers(listed: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    if dtype.hasobject:
+        raise TypeError
+    return np.array(listed, dtype=dtype)
 
 
 def _has_gaps(listed: list[Any]) -> bool:

@@ -3,12 +3,15 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from opwright.errors import MapError
 from opwright.scale.inputs.find import find_items
-from tests.unit.scale.conftest import Files
+
+if TYPE_CHECKING:
+    from tests.unit.scale.conftest import Files
 
 
 def found(*arguments: str | Path, below: Path | None = None) -> list[str]:

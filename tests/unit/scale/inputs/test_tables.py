@@ -37,7 +37,7 @@ def array(folder: Path, one: object, kind: object = None) -> np.ndarray[Any, Any
 
 def refusal(folder: Path, one: object, kind: object = None) -> str:
     path = written(folder, [one], kind)
-    with pytest.raises(ValueError, match="^the column x ") as caught:
+    with pytest.raises(ValueError, match=r"^the column x ") as caught:
         TableReader([X]).row(path, 0)
     return str(caught.value)
 
