@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import time
+import threading
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
 from opwright.errors import MapError, OpwrightError
 from opwright.report.format import printable
 from opwright.scale.destination import file_system, is_url, reason_of
 from opwright.scale.inputs.tables import TableReader
+from opwright.scale.isolation import StoppedError
 from opwright.scale.rows import Failure
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _READ_AHEAD = 16
 # What only concerns one input; another error may be over soon.
 _OF_THIS_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+_POLL_S = 0.5
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 
 
@@ -42,7 +44,7 @@ class Loader:
         self._facts = facts
         self._folder = folder
         self._tables = TableReader(facts.inputs)
-        self._readers = ThreadPoolExecutor(_READ_AHEAD, thread_name_prefix="opwright-read")
+        self._stopped = threading.Event()
 
     def rows(self, items: Iterable[Item]) -> Iterator[Row | Failure]:
         """Yields the row of each input, or why there is none.
@@ -54,12 +56,33 @@ class Loader:
         for item in items:
             ahead.append(self._row(item))
             while ahead and (len(ahead) > _READ_AHEAD or not isinstance(ahead[0], Future)):
-                yield _settled(ahead.popleft())
-        yield from map(_settled, ahead)
+                yield self._settled(ahead.popleft())
+        yield from map(self._settled, ahead)
 
-    def close(self) -> None:
-        """End the threads that read."""
-        self._readers.shutdown(wait=False, cancel_futures=True)
+    def stop(self) -> None:
+        """Wait for no more reads, from any thread: `rows` raises StoppedError then."""
+        self._stopped.set()
+
+    def _settled(self, made: Row | Failure | Future[Row | Failure]) -> Row | Failure:
+        if not isinstance(made, Future):
+            return made
+        while not wait([made], _POLL_S).done:
+            if self._stopped.is_set():
+                raise StoppedError
+        return made.result()
+
+    def _submit(self, values: Mapping[str, str | bytes]) -> Future[Row | Failure]:
+        """Read in a thread of its own, for which nobody has to wait: a server may never answer."""
+        future: Future[Row | Failure] = Future()
+
+        def read() -> None:
+            try:
+                future.set_result(self._with_bytes(values))
+            except BaseException as error:  # noqa: BLE001  raised where the result is taken
+                future.set_exception(error)
+
+        threading.Thread(target=read, daemon=True, name="opwright-read").start()
+        return future
 
     def _row(self, item: Item) -> Row | Failure | Future[Row | Failure]:
         values: Mapping[str, str | bytes]
@@ -74,7 +97,7 @@ class Loader:
         else:
             values = {"" if item.input.endswith(".npz") else self._facts.inputs[0].name: item.input}
         if any(isinstance(value, str) and not _host_can_read(value) for value in values.values()):
-            return self._readers.submit(self._with_bytes, values)
+            return self._submit(values)
         return values
 
     def _with_bytes(self, values: Mapping[str, str | bytes]) -> Row | Failure:
@@ -83,15 +106,11 @@ class Loader:
             if isinstance(value, bytes) or _host_can_read(value):
                 found[name] = value
                 continue
-            read = _read(value, self._folder)
+            read = _read(value, self._folder, self._stopped)
             if isinstance(read, Failure):
                 return read
             found[name] = read
         return found
-
-
-def _settled(made: Row | Failure | Future[Row | Failure]) -> Row | Failure:
-    return made.result() if isinstance(made, Future) else made
 
 
 def _host_can_read(path: str) -> bool:
@@ -107,7 +126,7 @@ def _is_utf8(path: str) -> bool:
     return True
 
 
-def _read(path: str, folder: Path) -> bytes | Failure:
+def _read(path: str, folder: Path, stopped: threading.Event) -> bytes | Failure:
     name = printable(os.fsencode(path).decode(errors="backslashreplace")).replace("\n", "\\n").replace("\t", "\\t")
     if not is_url(path):
         try:
@@ -124,8 +143,9 @@ def _read(path: str, folder: Path) -> bytes | Failure:
             return Failure("input_unreadable", f"the input file {name} cannot be read: {reason_of(error)}")
         except OpwrightError:
             raise
-        except Exception as error:  # noqa: BLE001  every file system has exceptions of its own
+        except Exception as error:
             reason = reason_of(error)
-            time.sleep(pause_s)
+            if stopped.wait(pause_s):
+                raise StoppedError from error
     msg = f"{name} cannot be read: {reason}. Resume the map when its file system answers again"
     raise MapError(msg)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from opwright.scale.ledger import Shard
     from opwright.scale.shard_runner import Finished
     from opwright.scale.work import Work
+
+
+_PATIENCE_S = 10.0
 
 
 class LocalEngine:
@@ -72,8 +76,9 @@ class LocalEngine:
             claims.end()
             for runner in runners:
                 runner.stop()
-            for thread in threads:
-                thread.join()
+            until = time.monotonic() + _PATIENCE_S
+            for thread in threads:  # a file system that answers no more may hold one
+                thread.join(max(0.0, until - time.monotonic()))
             self.restarts += sum(runner.restarts for runner in runners)
 
 

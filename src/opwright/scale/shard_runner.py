@@ -94,12 +94,13 @@ class ShardRunner:
 
     def stop(self) -> None:
         """End the host while another thread is in `run`, which raises StoppedError then."""
+        self._loader.stop()
         self._isolation.stop()
 
     def close(self) -> None:
         """End the host, and what reads."""
         self._isolation.close()
-        self._loader.close()
+        self._loader.stop()
 
     def _next_shard(self, answers: Iterator[list[Answer]]) -> Finished | None:
         """The next shard, when all its rows are written."""

@@ -201,7 +201,7 @@ class TestResume:
         ):
             before = 2 if name in {"batch", "shard_rows"} else 1
             expected = text.format(finished, f"{option} was {before}, and is {value} now")
-            assert self.refused(bundle, finished, **{name: value}) == expected
+            assert self.refused(bundle, finished, None, **{name: value}) == expected
 
     def test_a_changed_bundle_is_refused(self, bundle: Path, finished: Path, tmp_path: Path) -> None:
         other = Path(shutil.copytree(bundle, tmp_path / "other"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import signal
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,3 +185,17 @@ def test_a_server_that_never_answers_is_told(run_map: RunMap, inputs: Inputs, st
     assert done.returncode == 9
     assert done.stderr.startswith(f"error: {store.url}/inputs cannot be listed: ")
     assert not (inputs.folder.parent / "out").exists()
+
+
+def test_a_server_that_is_silent_does_not_hold_a_map_that_is_interrupted(start_map: StartMap, tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("s3://bucket/a.npy\n")
+    variables = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "us-east-1"}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        program = start_map(tmp_path / "list.txt", output=tmp_path / "out", AWS_ENDPOINT_URL=url, **variables)
+        connection, _ = server.accept()
+        with connection:
+            program.wait_for_hosts(1)
+            done = program.end(signal.SIGINT)
+    assert done.returncode == 130
+    assert done.stderr.endswith(": 0 of 1 done, 0 failed. The same command with --resume goes on\n")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from opwright.errors import MapError
 from opwright.scale import loader as module
+from opwright.scale.isolation import StoppedError
 from opwright.scale.items import Item
 from opwright.scale.loader import Loader
 from opwright.scale.rows import Failure
@@ -26,7 +28,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 def loader(facts: BundleFacts, tmp_path: Path) -> Iterator[Loader]:
     made = Loader(facts, tmp_path)
     yield made
-    made.close()
+    made.stop()
 
 
 def test_what_the_host_can_read_is_left_to_it(loader: Loader) -> None:
@@ -125,3 +127,26 @@ def test_a_store_that_answers_no_more_stops_the_map(loader: Loader, monkeypatch:
 def test_a_model_without_a_name_for_its_archive_takes_the_first_input(facts: BundleFacts, tmp_path: Path) -> None:
     two = replace(facts, inputs=(replace(facts.inputs[0], name="image"), *facts.inputs))
     assert list(Loader(two, tmp_path).rows([Item("a.jpg")])) == [{"image": "a.jpg"}]
+
+
+def test_a_read_that_never_ends_is_not_waited_for_once_stopped(loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, ended = threading.Event(), threading.Event()
+
+    class Silent:
+        def cat_file(self, _path: str) -> bytes:
+            asked.set()
+            ended.wait()
+            return b""
+
+    monkeypatch.setattr(module, "file_system", lambda url: (Silent(), url))
+
+    def stop() -> None:
+        asked.wait()
+        loader.stop()
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    with pytest.raises(StoppedError):
+        list(loader.rows([Item("s3://b/a")]))
+    stopper.join()
+    ended.set()

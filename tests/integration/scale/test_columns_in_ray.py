@@ -1,0 +1,32 @@
+"""Ray reads the table of a map."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import opwright
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integration.scale.conftest import Inputs
+
+ray = pytest.importorskip("ray")
+data = pytest.importorskip("ray.data")
+
+
+def test_ray_reads_tensors_and_numbers_and_errors(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
+    inputs.add(1.0, 2.0, 3.0)
+    opwright.map(bundle, inputs.folder, output=tmp_path / "out")
+    ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        rows = data.read_parquet(str(tmp_path / "out")).take_all()
+    finally:
+        ray.shutdown()
+    assert sorted(row["id"] for row in rows) == [0, 1, 2]
+    assert {row["status"] for row in rows} == {"ok"}
+    assert {np.shape(row["output_0"]) for row in rows} == {(1, 3)}
+    assert {tuple(row["output_1"]["shape"]) for row in rows} == {(1, 3, 4, 4)}
