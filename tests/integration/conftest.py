@@ -33,6 +33,13 @@ LINK = (
     *("-shared", f"-L{TORCH / 'lib'}", f"-Wl,-rpath,{TORCH / 'lib'}"),
     *("-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10", "-Wl,--as-needed"),
 )
+# In a process of its own: namespaces are taken for as long as a process lives.
+SHIP = """
+import sys
+import opwright
+package, output, format = sys.argv[1:]
+opwright.ship(f"{package}/op.py:model", [package], output=output, format=format)
+"""
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:

@@ -17,7 +17,7 @@ from opwright.scale.isolation import StoppedError
 from opwright.scale.rows import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from opwright.scale.bundle_facts import BundleFacts
@@ -52,14 +52,22 @@ class Loader:
         Raises:
             MapError: a table or a remote file cannot be read for a reason that is not the input's.
         """
+        return self.filled(map(self._row, items))
+
+    def filled(self, rows: Iterable[Row | Failure]) -> Iterator[Row | Failure]:
+        """Yields each row with bytes in the place of paths that the host cannot read itself, or why it cannot be read.
+
+        Raises:
+            MapError: a remote file cannot be read for a reason that is not the row's.
+        """
         ahead: deque[Row | Failure | Future[Row | Failure]] = deque()
-        for item in items:
-            ahead.append(self._row(item))
+        for row in rows:
+            ahead.append(self._filled(row))
             while ahead and (len(ahead) > _READ_AHEAD or not isinstance(ahead[0], Future)):
                 yield self._settled(ahead.popleft())
         yield from map(self._settled, ahead)
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Wait for no more reads, from any thread: `rows` raises StoppedError then."""
         self._stopped.set()
 
@@ -71,7 +79,7 @@ class Loader:
                 raise StoppedError
         return made.result()
 
-    def _submit(self, values: Mapping[str, str | bytes]) -> Future[Row | Failure]:
+    def _submit(self, values: Row) -> Future[Row | Failure]:
         """Read in a thread of its own, for which nobody has to wait: a server may never answer."""
         future: Future[Row | Failure] = Future()
 
@@ -84,23 +92,26 @@ class Loader:
         threading.Thread(target=read, daemon=True, name="opwright-read").start()
         return future
 
-    def _row(self, item: Item) -> Row | Failure | Future[Row | Failure]:
-        values: Mapping[str, str | bytes]
+    def _row(self, item: Item) -> Row | Failure:
         if item.table is not None and item.row is not None:
             table = item.table if is_url(item.table) else os.path.join(self._folder, item.table)
             try:
-                values = self._tables.row(table, item.row)
+                return self._tables.row(table, item.row)
             except ValueError as error:
                 return Failure("input_unreadable", f"{item.input}: {error}")
-        elif item.files is not None:
-            values = json.loads(item.files)
-        else:
-            values = {"" if item.input.endswith(".npz") else self._facts.inputs[0].name: item.input}
-        if any(isinstance(value, str) and not _host_can_read(value) for value in values.values()):
-            return self._submit(values)
-        return values
+        if item.files is not None:
+            values: Row = json.loads(item.files)
+            return values
+        return {"" if item.input.endswith(".npz") else self._facts.inputs[0].name: item.input}
 
-    def _with_bytes(self, values: Mapping[str, str | bytes]) -> Row | Failure:
+    def _filled(self, row: Row | Failure) -> Row | Failure | Future[Row | Failure]:
+        if isinstance(row, Failure):
+            return row
+        if any(isinstance(value, str) and not _host_can_read(value) for value in row.values()):
+            return self._submit(row)
+        return row
+
+    def _with_bytes(self, values: Row) -> Row | Failure:
         found: dict[str, str | bytes] = {}
         for name, value in values.items():
             if isinstance(value, bytes) or _host_can_read(value):

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.errors import MapError
+from opwright.scale.batch_size import check_batch
 from opwright.scale.begin import alone, begin, go_on
 from opwright.scale.bundle_facts import read_facts
 from opwright.scale.destination import Destination, is_url
-from opwright.scale.host_command import host_version
+from opwright.scale.host_command import host_command, host_version
 from opwright.scale.job import Settings
 from opwright.scale.latencies import Latencies
 from opwright.scale.ledger import Ledger
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from opwright.scale.engine import Engine
 
 ENGINES = ("local", "ray")
-_MOST_ROWS = 65536  # of a batch: a limit of the host
 
 
 def map(
@@ -84,11 +84,14 @@ def map(
     settings = Settings(host_version(facts), batch, threads, shard_rows)
     _check(facts, settings, os.fspath(output), on=on, workers=workers)
     destination = Destination(os.fspath(output))
+    if on == "local":
+        host_command(folder, facts)  # it may have to be built, which shows its own progress
     latencies = Latencies()
     with progress or MapProgress("map") as shown, alone(destination):
         destination.remove_drafts()
+        shown.look()
         start = go_on if resume else begin
-        job = start(_texts(inputs), facts, destination, settings)
+        job = start(_texts(inputs), facts, destination, settings, shown.found)
         ledger = Ledger(job, destination)
         done = ledger.done()
         left = ledger.missing(done)
@@ -142,20 +145,7 @@ def _check(facts: BundleFacts, settings: Settings, output: str, *, on: str, work
         if isinstance(value, int) and value < 1:
             msg = f"{name} is {value}: expected at least 1"
             raise MapError(msg)
-    if not facts.inputs:
-        msg = "the bundle has no inputs: there is nothing to map"
-        raise MapError(msg)
-    if facts.most_rows is not None and batch > facts.most_rows:
-        msg = f"batch is {batch}, and the bundle runs at most {facts.most_rows} of these inputs together: " + (
-            "expected 1, because not every input and output of the model has a first dimension for rows of any number. "
-            'Ship it with a shape such as "float32[1..16,3,224,224]"'
-            if facts.most_rows == 1
-            else "name a smaller one, or ship the model with a larger range"
-        )
-        raise MapError(msg)
-    if batch > _MOST_ROWS:
-        msg = f"batch is {batch}, and a host runs at most {_MOST_ROWS} inputs together: name a smaller one"
-        raise MapError(msg)
+    check_batch(facts, batch)
     if shard_rows is not None and shard_rows % batch:
         msg = f"shard_rows is {shard_rows}: expected a multiple of batch, which is {batch}"
         raise MapError(msg)

@@ -94,13 +94,13 @@ class ShardRunner:
 
     def stop(self) -> None:
         """End the host while another thread is in `run`, which raises StoppedError then."""
-        self._loader.stop()
+        self._loader.close()
         self._isolation.stop()
 
     def close(self) -> None:
         """End the host, and what reads."""
         self._isolation.close()
-        self._loader.stop()
+        self._loader.close()
 
     def _next_shard(self, answers: Iterator[list[Answer]]) -> Finished | None:
         """The next shard, when all its rows are written."""
@@ -129,7 +129,7 @@ class ShardRunner:
         answers = iter(given)
         for item, failure in zip(asked.items, asked.failures, strict=True):
             answer = next(answers) if failure is None else Answer(failure=failure)
-            answer = self._columns.judged(answer)
+            answer = self._columns.fitted(answer)
             name = os.fsencode(item.input).decode(errors="backslashreplace")
             if answer.failure is not None and self._work.limits.strict:
                 msg = f"{name}: {answer.failure.message} ({answer.failure.status}). Without --strict it becomes a row"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from opwright.host.install import install_host
 
@@ -193,3 +194,27 @@ def run_map(bundle: Path) -> RunMap:
         return subprocess.run(command, capture_output=True, text=True, check=False, env=surrounding)
 
     return run_map
+
+
+@pytest.fixture(scope="session")
+def fragile(shipped: Shipped) -> Path:
+    """The bundle of tests/packages/fragile, which crashes at 13; not to be changed."""
+    return shipped("fragile")
+
+
+@pytest.fixture(scope="session")
+def blended(shipped: Shipped) -> Path:
+    """The bundle of tests/packages/blended: two inputs, and an output of many sizes; not to be changed."""
+    return shipped("blended")
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> list[str]:
+    """The paths of six pictures."""
+    random = np.random.default_rng(0)
+    paths = []
+    for number in range(6):
+        path = tmp_path / f"{number}.png"
+        Image.fromarray(random.integers(0, 256, (12, 10, 3), np.uint8)).save(path)
+        paths.append(str(path))
+    return paths

@@ -28,7 +28,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 def loader(facts: BundleFacts, tmp_path: Path) -> Iterator[Loader]:
     made = Loader(facts, tmp_path)
     yield made
-    made.stop()
+    made.close()
 
 
 def test_what_the_host_can_read_is_left_to_it(loader: Loader) -> None:
@@ -142,7 +142,7 @@ def test_a_read_that_never_ends_is_not_waited_for_once_stopped(loader: Loader, m
 
     def stop() -> None:
         asked.wait()
-        loader.stop()
+        loader.close()
 
     stopper = threading.Thread(target=stop)
     stopper.start()
