@@ -127,7 +127,7 @@ def go_on(
     return job
 
 
-def _check_inputs(arguments: Iterable[str] | None, facts: BundleFacts, job: Job, destination: Destination) -> None:
+def _check_inputs(arguments: Iterable[str], facts: BundleFacts, job: Job, destination: Destination) -> None:
     names = tuple(one.name for one in facts.inputs)
     found = shard_digests(find_items(arguments, names), job.shard_rows)
     for number, (before, now) in enumerate(itertools.zip_longest(job.shards, found)):
