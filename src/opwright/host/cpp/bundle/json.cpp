@@ -40,7 +40,7 @@ bool has_controls(std::string_view text) {
 // What the parser does not look at: how deep the text nests, and whether a key comes twice in an object.
 class Form : public nlohmann::json::json_sax_t {
   public:
-    Form(size_t deepest, const FormFaults& refuse) : deepest_(deepest), refuse_(refuse) {}
+    Form(const FormLimits& limits, const FormFaults& refuse) : limits_(limits), refuse_(refuse) {}
 
     bool null() override { return true; }
     bool boolean(bool) override { return true; }
@@ -55,6 +55,7 @@ class Form : public nlohmann::json::json_sax_t {
     bool end_array() override { return end(); }
     bool key(string_t& name) override {
         if (!keys_.back().insert(name).second) refuse_.key_twice(name);
+        if (keys_.back().size() > limits_.keys) refuse_.too_many_keys();
         return true;
     }
     bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
@@ -62,7 +63,7 @@ class Form : public nlohmann::json::json_sax_t {
   private:
     bool begin() {
         keys_.emplace_back();
-        if (keys_.size() > deepest_) refuse_.too_deep();
+        if (keys_.size() > limits_.depth) refuse_.too_deep();
         return true;
     }
     bool end() {
@@ -70,23 +71,23 @@ class Form : public nlohmann::json::json_sax_t {
         return true;
     }
 
-    size_t deepest_;
+    FormLimits limits_;
     const FormFaults& refuse_;
     std::vector<std::set<std::string>> keys_;  // of each array and object that is open
 };
 
 }  // namespace
 
-void check_form(std::string_view text, size_t deepest, const FormFaults& refuse) {
+void check_form(std::string_view text, const FormLimits& limits, const FormFaults& refuse) {
     // In a pass of its own: the library's parser with a callback takes quadratic time.
-    Form form(deepest, refuse);
+    Form form(limits, refuse);
     nlohmann::json::sax_parse(text, &form);
 }
 
 nlohmann::json parse_json(std::string_view text) {
     using Json = nlohmann::json;
     check_form(
-        text, deepest,
+        text, {.depth = deepest},
         {.key_twice =
              [](const auto& key) { refuse_text("the key \"" + shortened(key) + "\" comes twice in one object"); },
          .too_deep = [] { refuse_text("it nests deeper than " + std::to_string(deepest) + " levels"); }});

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -13,14 +14,20 @@
 
 namespace opwright::host {
 
+struct FormLimits {
+    size_t depth = 0;
+    size_t keys = std::numeric_limits<size_t>::max();  // of one object
+};
+
 // What to call for a text whose form is wrong although it is JSON; each throws.
 struct FormFaults {
     std::function<void(const std::string& key)> key_twice;  // in one object: the parser would silently take the second
     std::function<void()> too_deep;
+    std::function<void()> too_many_keys = [] {};
 };
 
 // A text that is not JSON passes: the parser says what is wrong with it.
-void check_form(std::string_view text, size_t deepest, const FormFaults& refuse);
+void check_form(std::string_view text, const FormLimits& limits, const FormFaults& refuse);
 
 // Parses `text`; a key that comes twice, deeper nesting, and text that is not JSON are refused. Throws Error with
 // `manifest_invalid`.

@@ -23,6 +23,11 @@ class SavedModel {
 // Throws Error.
 std::unique_ptr<SavedModel> load_torchscript(const std::string& path, at::Device device = at::kCPU);
 
+// PyTorch notes the tensors of the first run of a TorchScript model, and rewrites the model for tensors like them: its
+// later runs may round differently. From here on, models that have not run yet give in every run what they give in the
+// first. For the whole process.
+void run_torchscript_without_profile();
+
 // `runners`: how many runs are computed at a time. Throws Error.
 std::unique_ptr<SavedModel> load_package(const std::string& path, int runners = 1);
 

@@ -104,6 +104,11 @@ std::unique_ptr<SavedModel> load_torchscript(const std::string& path, at::Device
     }
 }
 
+void run_torchscript_without_profile() {
+    torch::jit::FusionStrategy none;  // with nothing to specialize for, the executor profiles no run
+    torch::jit::setFusionStrategy(none);
+}
+
 void collect_tensors(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
     Collector(tensors).add(value);
 }

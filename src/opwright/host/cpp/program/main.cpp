@@ -1,6 +1,7 @@
 // The program opwright-host: runs a bundle.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +12,9 @@
 
 #include "engine/activity.h"
 #include "engine/atomic_file.h"
+#include "engine/file.h"
 #include "engine/reason.h"
+#include "engine/saved_model.h"
 #include "opwright/host.h"
 #include "program/last_words.h"
 #include "program/npy.h"
@@ -20,17 +23,15 @@
 #include "program/report.h"
 #include "program/requests.h"
 #include "program/runs.h"
+#include "program/stream.h"
 #include "program/streams.h"
+#include "program/timed_run.h"
 #include "program/unwritable.h"
 
 namespace opwright::host {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void write_lone_array(const std::string& path, const Answer& answer) {
     if (answer.outputs.size() != 1)
@@ -55,7 +56,31 @@ void write_outputs(const std::string& path, const Answer& answer, const Model& m
     write_npz(path, arrays);
 }
 
+// Of memory that is written to, libraries' and threads' own too.
+void limit_memory(uint64_t bytes) {
+    struct rlimit limit = {};
+    getrlimit(RLIMIT_DATA, &limit);
+    limit.rlim_cur = limit.rlim_max = std::min<rlim_t>(bytes, limit.rlim_max);
+    if (setrlimit(RLIMIT_DATA, &limit) != 0)
+        throw Error(Code::usage, "the memory cannot be limited to " + std::to_string(bytes) +
+                                     " bytes: " + reason_of(last_error("setrlimit")));
+}
+
+// Destructors would wait for a run that may never end.
+void end_at_once(const Error& error) {
+    print_failure(error.what());
+    end_is_expected();
+    _exit(static_cast<int>(error.code()));
+}
+
 int run(const Options& options, Report& report, Clock::time_point began) {
+    if (options.memory_limit) limit_memory(options.memory_limit);
+    Descriptor requests_in;
+    if (options.stream) {
+        requests_in = take_standard_input();
+        std::signal(SIGPIPE, SIG_IGN);  // nobody reads: an error of `write` then
+        run_torchscript_without_profile();
+    }
     if (options.threads) at::set_num_threads(options.threads);
     // NNPACK reads it to detect the processor, and prints an error at every run if it cannot.
     if (access("/proc/cpuinfo", R_OK) != 0) at::globalContext().setUserEnabledNNPACK(false);
@@ -66,6 +91,12 @@ int run(const Options& options, Report& report, Clock::time_point began) {
     }();
     announce_early_end_first();
     const double load_seconds = seconds_since(start);
+    if (options.stream) {
+        report.ready(model, load_seconds);
+        report.require_written();
+        answer_stream(model, requests_in.number(), report.json_descriptor(), end_at_once);
+        return EXIT_SUCCESS;
+    }
     if (options.verify) {
         const ActivityScope scope("computed", "the goldens");
         report.verified(model, model.verify());
@@ -113,7 +144,8 @@ int main(int argc, char** argv) {
         const std::optional<host::Options> options = host::parse_options(argc, argv);
         if (!options) return EXIT_SUCCESS;
         host::Report report(*options);
-        host::announce_early_end(report.json_descriptor());
+        // A line of JSON may be in the middle of a stream's answer.
+        host::announce_early_end(options->stream ? -1 : report.json_descriptor());
         const auto run = [&] { code = host::run(*options, report, began); };
         if (const auto error = host::error_of(Code::internal, "", run)) {
             code = static_cast<int>(error->code());

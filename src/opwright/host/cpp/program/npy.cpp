@@ -118,39 +118,46 @@ at::Tensor array_in(const std::string& what, std::string_view bytes) {
     return tensor.permute(backwards).contiguous();
 }
 
+std::string_view descr_of(at::ScalarType dtype) {
+    for (const Kind& kind : kinds)
+        if (kind.dtype == dtype) return kind.descr;
+    throw Error(Code::output_unwritable,
+                "an output of the dtype " + dtype_name(dtype) + " cannot be written: NumPy has no such dtype");
+}
+
 }  // namespace
 
 at::Tensor read_npy(const std::string& what, std::string_view bytes) {
     return within_memory(what, [&] { return array_in(what, bytes); });
 }
 
-std::string write_npy(const at::Tensor& tensor) {
+at::Tensor numpy_values(const at::Tensor& tensor) {
     if (tensor.layout() != at::kStrided)
         throw Error(Code::output_unwritable,
                     "an output that is sparse cannot be written: NumPy has no such arrays; return it as a dense one");
     at::Tensor own = tensor.detach().cpu().resolve_conj().resolve_neg();
     if (own.scalar_type() == at::kBFloat16 || c10::isFloat8Type(own.scalar_type())) own = own.to(at::kFloat);
-    own = own.contiguous();
-    for (const Kind& kind : kinds) {
-        if (kind.dtype != own.scalar_type()) continue;
-        std::string shape;
-        for (const int64_t size : own.sizes()) shape += std::to_string(size) + ", ";
-        if (own.dim() > 1) shape.resize(shape.size() - 2);
-        const char order = own.itemsize() == 1 ? '|' : '<';
-        std::string header = "{'descr': '" + (order + std::string(kind.descr)) +
-                             "', 'fortran_order': False, 'shape': (" + shape + "), }";
-        header.append(63 - (10 + header.size()) % 64, ' ');
-        header += '\n';
-        const auto length = static_cast<unsigned>(header.size());
-        std::string bytes = std::string(magic) + '\x01' + '\0';
-        bytes += static_cast<char>(length & 255);
-        bytes += static_cast<char>(length >> 8);
-        bytes += header;
-        if (own.numel() > 0) bytes.append(static_cast<const char*>(own.const_data_ptr()), own.nbytes());
-        return bytes;
-    }
-    throw Error(Code::output_unwritable, "an output of the dtype " + dtype_name(own.scalar_type()) +
-                                             " cannot be written: NumPy has no such dtype");
+    (void)descr_of(own.scalar_type());
+    return own.contiguous();
+}
+
+std::string write_npy(const at::Tensor& tensor) {
+    const at::Tensor own = numpy_values(tensor);
+    std::string shape;
+    for (const int64_t size : own.sizes()) shape += std::to_string(size) + ", ";
+    if (own.dim() > 1) shape.resize(shape.size() - 2);
+    const char order = own.itemsize() == 1 ? '|' : '<';
+    std::string header = "{'descr': '" + (order + std::string(descr_of(own.scalar_type()))) +
+                         "', 'fortran_order': False, 'shape': (" + shape + "), }";
+    header.append(63 - (10 + header.size()) % 64, ' ');
+    header += '\n';
+    const auto length = static_cast<unsigned>(header.size());
+    std::string bytes = std::string(magic) + '\x01' + '\0';
+    bytes += static_cast<char>(length & 255);
+    bytes += static_cast<char>(length >> 8);
+    bytes += header;
+    if (own.numel() > 0) bytes.append(static_cast<const char*>(own.const_data_ptr()), own.nbytes());
+    return bytes;
 }
 
 }  // namespace opwright::host

@@ -62,8 +62,7 @@ bool leads_out(std::string_view name) {
     return false;
 }
 
-std::map<std::string, at::Tensor> arrays_in(const std::string& path, std::string_view bytes) {
-    const std::string what = "the input file " + path;
+std::map<std::string, at::Tensor> arrays_in(const std::string& what, std::string_view bytes) {
     ZipSource source{bytes};
     const std::unique_ptr<void, int (*)(unzFile)> file(open_zip(source), unzClose);
     if (!file) refuse_input(what, "it is not an .npz file");
@@ -75,7 +74,7 @@ std::map<std::string, at::Tensor> arrays_in(const std::string& path, std::string
             refuse_input(what, "it holds '" + name.substr(0, 40) + "', which is not an .npy file");
         name.resize(name.size() - suffix.size());
         if (arrays.contains(name)) refuse_input(what, "it holds '" + name.substr(0, 40) + "' twice");
-        arrays[name] = read_npy("the array " + name + " of " + path, read_entry(file.get(), what));
+        arrays[name] = read_npy("the array " + name + " of " + what, read_entry(file.get(), what));
     }
     if (state != UNZ_END_OF_LIST_OF_FILE) refuse_input(what, "its archive is damaged");
     return arrays;
@@ -109,8 +108,8 @@ void write_archive(ZipTarget& target, const std::vector<std::pair<std::string, a
 
 }  // namespace
 
-std::map<std::string, at::Tensor> read_npz(const std::string& path, std::string_view bytes) {
-    return within_memory("the input file " + path, [&] { return arrays_in(path, bytes); });
+std::map<std::string, at::Tensor> read_npz(const std::string& what, std::string_view bytes) {
+    return within_memory(what, [&] { return arrays_in(what, bytes); });
 }
 
 void write_npz(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& arrays) {

@@ -11,9 +11,9 @@
 
 namespace opwright::host {
 
-// The arrays in the bytes of an archive, by their names. `path` says in messages where they come from. Throws Error
+// The arrays in the bytes of an archive, by their names. `what` says in messages where they come from. Throws Error
 // with `input_unreadable`.
-std::map<std::string, at::Tensor> read_npz(const std::string& path, std::string_view bytes);
+std::map<std::string, at::Tensor> read_npz(const std::string& what, std::string_view bytes);
 
 // Written whole or not at all. Throws Error with `output_unwritable`, also for a name that is a path out of the
 // archive.

@@ -2,10 +2,27 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
 
 #include "opwright/host/error.h"
 
 namespace opwright::host {
+
+namespace {
+
+// A stream says all else that is asked.
+void require_alone(const CLI::App& app) {
+    for (const std::string name : {"--input", "--requests", "--verify", "--output", "--repeat", "--top-k", "--json",
+                                   "--runners", "--warm-up"})
+        if (app.count(name) > 0)
+            throw Error(Code::usage, "--stream excludes " + name +
+                                         ": its requests come from standard input, one at a time, and its answers go "
+                                         "to standard output; `opwright-host --help` shows how");
+}
+
+}  // namespace
 
 std::optional<Options> parse_options(int argc, char** argv) {
     Options options;
@@ -17,9 +34,12 @@ std::optional<Options> parse_options(int argc, char** argv) {
         "  opwright-host my_bundle --input image=a.npy --input warp=b.npy --output result.npz\n"
         "  opwright-host my_bundle --input all.npz --repeat 100 --threads 2 --json -\n"
         "  opwright-host my_bundle --requests list.jsonl --runners 4\n"
+        "  opwright-host my_bundle --stream\n"
         "  opwright-host my_bundle --verify\n\n"
         "A line of a list: {\"inputs\": {\"image\": \"a.jpg\"}, \"output\": \"a.npz\"}, paths from the list's folder "
         "on.\n"
+        "A line of a stream: the same without an output, {\"bytes\": N} in place of a file whose N bytes follow the "
+        "line, or {\"batch\": [...]} of such rows. An answer is a line of JSON, and then the bytes of its outputs.\n"
         "Exit codes: 0 done, 2 wrong usage, 20 to 44 as docs/host.md lists them, 1 anything else.");
     app.add_option("bundle", options.bundle, "The bundle's folder")->required();
     app.add_option("-i,--input", options.inputs,
@@ -42,6 +62,12 @@ std::optional<Options> parse_options(int argc, char** argv) {
     app.add_option("--threads", options.threads, "How many threads one run computes with")->check(CLI::Range(1, 4096));
     app.add_option("--runners", options.runners, "How many requests are computed at a time (1)")
         ->check(CLI::Range(1, 4096));
+    app.add_flag("--stream", options.stream,
+                 "Answer requests from standard input as they arrive, to standard output, until it ends");
+    app.add_option("--memory-limit", options.memory_limit,
+                   "How many bytes of memory the process may have: what needs more is an error")
+        ->type_name("BYTES")
+        ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()));
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp& help) {
@@ -53,9 +79,14 @@ std::optional<Options> parse_options(int argc, char** argv) {
         throw Error(Code::usage, why + "; `opwright-host --help` shows how it is called");
     }
     if (json->count() > 0 && options.json.empty()) options.json = "-";
+    if (options.stream) {
+        require_alone(app);
+        options.json = "-";
+        return options;
+    }
     if (options.verify ? !options.inputs.empty() || !options.requests.empty()
                        : options.inputs.empty() == options.requests.empty())
-        throw Error(Code::usage, "expected one of --input, --requests and --verify; `opwright-host --help` shows how");
+        throw Error(Code::usage, "expected one of --input, --requests, --stream and --verify; `opwright-host --help` shows how");
     if (!options.requests.empty() && !options.output.empty())
         throw Error(Code::usage, "--output is for one request: a list names the output of each on its line");
     return options;

@@ -1,6 +1,7 @@
 // The command line.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ struct Options {
     int warm_up = 2;
     int threads = 0;  // 0: as PyTorch has it
     int runners = 1;
+    bool stream = false;        // requests from standard input as they arrive; `json` is - then
+    uint64_t memory_limit = 0;  // in bytes; 0: as the system has it
 };
 
 // Empty where help was asked for, and given. Throws Error with `usage`.

@@ -5,27 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <iomanip>
-#include <nlohmann/json.hpp>
 
 #include "engine/dtypes.h"
 #include "engine/libraries.h"
 #include "engine/one_line.h"
 #include "engine/plain_number.h"
 #include "engine/reason.h"
+#include "program/json_lines.h"
 
 namespace opwright::host {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// In ASCII: text from elsewhere, an operator's message say, need not be UTF-8, and may be a command of the terminal.
-std::string line_of(const Json& json) {
-    return json.dump(-1, ' ', true, Json::error_handler_t::replace);
-}
-
-Json as_json(const Error& error) {
-    return {{"code", static_cast<int>(error.code())}, {"kind", name_of(error.code())}, {"message", error.what()}};
-}
 
 struct Top {
     at::Tensor values, places;  // (rows, k)
@@ -84,9 +75,7 @@ Json answer_as_json(const Request& request, const Answer& answer, const Model& m
     line["outputs"] = Json::array();
     for (size_t i = 0; i < answer.outputs.size(); ++i) {
         const at::Tensor& output = answer.outputs[i];
-        Json entry{{"name", model.outputs()[i].name},
-                   {"dtype", dtype_name(output.scalar_type())},
-                   {"shape", output.sizes().vec()}};
+        Json entry = as_json(model.outputs()[i].name, output);
         if (options.top_k && has_rows(output)) entry["top"] = top_as_json(output, options.top_k);
         line["outputs"].push_back(entry);
     }
@@ -161,6 +150,11 @@ void Report::figures(const Runs& runs, double load_seconds, double first_result_
         *text_ << sorted.size() << " runs: p50 " << milliseconds(percentile(sorted, 0.5)) << ", p90 "
                << milliseconds(percentile(sorted, 0.9)) << ", p99 " << milliseconds(percentile(sorted, 0.99))
                << ", max " << milliseconds(sorted.back()) << std::endl;
+}
+
+void Report::ready(const Model& model, double load_seconds) {
+    if (json_)
+        *json_ << line_of({{"ready", {{"load_seconds", load_seconds}, {"device", model.device()}}}}) << std::endl;
 }
 
 void Report::verified(const Model& model, double farthest) {

@@ -26,6 +26,9 @@ class Report {
     // Times of all runs. `load_seconds`: of the bundle; `first_result_seconds`: since the program began.
     void figures(const Runs& runs, double load_seconds, double first_result_seconds);
 
+    // The model is loaded, and a stream of requests can begin.
+    void ready(const Model& model, double load_seconds);
+
     // `farthest`: how far an output lay from its golden.
     void verified(const Model& model, double farthest);
 

@@ -26,19 +26,27 @@ std::string read_file(const std::string& path) {
     }
 }
 
-at::Tensor from_picture(const std::string& path, const std::string& bytes, const Input& input) {
-    const at::Tensor picture = decode_picture("the input file " + path, bytes);
-    if (input.image) return prepared("the input file " + path, picture, *input.image);
+// What a file holds, or what came in its place.
+std::string_view content_of(const InputFile& file, std::string& memory) {
+    if (file.size) return file.bytes;
+    return memory = read_file(file.path);
+}
+
+at::Tensor from_picture(const std::string& what, std::string_view bytes, const Input& input) {
+    const at::Tensor picture = decode_picture(what, bytes);
+    if (input.image) return prepared(what, picture, *input.image);
     if (input.dtype == at::kByte && input.dims.size() == 3) return picture;
-    throw Error(Code::input_unreadable, "the input file " + path +
+    throw Error(Code::input_unreadable, what +
                                             " is a picture, and the bundle does not say how one "
                                             "becomes the input " +
                                             input.name + ": say it in `images` beside the model when it is shipped");
 }
 
-at::Tensor read_tensor(const std::string& path, const Input& input) {
-    const std::string bytes = read_file(path);
-    return is_picture(bytes) ? from_picture(path, bytes, input) : read_npy("the input file " + path, bytes);
+at::Tensor read_tensor(const InputFile& file, const Input& input) {
+    std::string memory;
+    const std::string what = name_in_messages(file);
+    const std::string_view bytes = content_of(file, memory);
+    return is_picture(bytes) ? from_picture(what, bytes, input) : read_npy(what, bytes);
 }
 
 const Input& input_named(const Model& model, const std::string& name) {
@@ -70,6 +78,11 @@ InputFile input_file(const std::string& given) {
 
 }  // namespace
 
+std::string name_in_messages(const InputFile& file) {
+    if (!file.size) return "the input file " + file.path;
+    return file.name.empty() ? "the content of the .npz" : "the content of the input " + file.name;
+}
+
 std::vector<Request> read_requests(const Options& options) {
     if (!options.requests.empty()) return parse_requests(options.requests, read_list(options.requests));
     Request request;
@@ -85,16 +98,18 @@ std::vector<at::Tensor> read_inputs(const Request& request, const Model& model) 
         if (!named.emplace(name, tensor).second)
             throw Error(Code::input_unknown, "the input " + name + " is given twice");
     };
-    for (const auto& [name, path] : request.inputs) {
-        if (name.empty() && path.ends_with(".npz")) {
-            for (const auto& [key, array] : read_npz(path, read_file(path))) add(key, array);
+    for (const InputFile& file : request.inputs) {
+        const std::string& name = file.name;
+        if (name.empty() && (file.size || file.path.ends_with(".npz"))) {
+            std::string memory;
+            for (const auto& [key, array] : read_npz(name_in_messages(file), content_of(file, memory))) add(key, array);
             continue;
         }
         if (name.empty() && place >= model.inputs().size())
             throw Error(Code::input_unknown, "more files are given than the " + std::to_string(model.inputs().size()) +
                                                  " inputs of the model");
         const Input& input = name.empty() ? model.inputs()[place++] : input_named(model, name);
-        add(input.name, read_tensor(path, input));
+        add(input.name, read_tensor(file, input));
     }
     std::vector<at::Tensor> inputs = inputs_by_name(model.inputs(), named);
     if (model.device() != "cpu")

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,11 +15,16 @@ namespace opwright::host {
 
 struct InputFile {
     std::string name;  // of the input; empty where it was not said
-    std::string path;
+    std::string path;  // where it is a file
+    std::optional<uint64_t> size = std::nullopt;  // where its bytes come with the request, how many
+    std::string bytes = "";  // these
 };
 
+// Such as "the input file a.npy".
+std::string name_in_messages(const InputFile& file);
+
 struct Request {
-    std::string name;    // in messages: its place in the list; empty for a lone one
+    std::string name;    // in messages: its place in the list or the stream; empty for a lone one
     std::string output;  // empty where it is not to be written
     std::vector<InputFile> inputs;
     std::optional<Error> error = std::nullopt;  // of a line that says nothing of the kind

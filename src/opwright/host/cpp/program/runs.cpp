@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/to_dense.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,23 +19,13 @@
 #include "engine/alternate_stack.h"
 #include "engine/file.h"
 #include "engine/reason.h"
+#include "program/timed_run.h"
 
 namespace opwright::host {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using Tensors = std::vector<at::Tensor>;
-
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Until then a kernel of a GPU may be running.
-void wait_for(const Tensors& outputs) {
-    for (const at::Tensor& output : outputs)
-        if (!output.is_cpu())
-            c10::impl::VirtualGuardImpl(output.device().type()).synchronizeDevice(output.device().index());
-}
 
 // Of a sparse tensor, all its elements.
 at::Tensor as_memory(const at::Tensor& tensor) {
@@ -79,11 +68,9 @@ class Job {
         std::optional<double> seconds;
         Answer found;
         found.error = error_of(Code::internal, "", [&] {
-            const Tensors inputs = read();
-            const auto start = Clock::now();
-            found.outputs = model_.run(inputs);
-            wait_for(found.outputs);
-            seconds = seconds_since(start);
+            TimedRun run = run_timed(model_, read());
+            found.outputs = std::move(run.outputs);
+            seconds = run.seconds;
         });
         const std::optional<Error> failed =
             error_of(Code::run_failed, "the outputs cannot be compared: ", [&] { keep(std::move(found)); });

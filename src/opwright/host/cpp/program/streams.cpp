@@ -12,6 +12,15 @@ void fill_standard_descriptors() {
             const int filled = open("/", O_PATH);
 }
 
+Descriptor take_standard_input() {
+    Descriptor own(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    // Where there is no such device, reading fails.
+    const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const Descriptor name(open("/", O_PATH | O_CLOEXEC));
+    if (own) dup2(nothing ? nothing.number() : name.number(), STDIN_FILENO);
+    return own;
+}
+
 Descriptor take_standard_output() {
     Descriptor own(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     if (own) dup2(STDERR_FILENO, STDOUT_FILENO);

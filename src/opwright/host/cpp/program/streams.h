@@ -13,6 +13,9 @@ namespace opwright::host {
 // and writing there fails.
 void fill_standard_descriptors();
 
+// A copy of standard input. What others read from standard input from here on is empty.
+Descriptor take_standard_input();
+
 // A copy of standard output. What others print to standard output from here on goes to standard error.
 Descriptor take_standard_output();
 

@@ -11,9 +11,9 @@ namespace {
 
 std::string read_npz(std::string_view input) {
     return outcome_of({Code::input_unreadable, Code::output_unwritable}, [input] {
-        const auto arrays = host::read_npz("x.npz", input);
+        const auto arrays = host::read_npz("the input file x.npz", input);
         host::write_npz("y.npz", {arrays.begin(), arrays.end()});
-        const auto again = host::read_npz("y.npz", host::read_all(host::open_to_read("y.npz").number()));
+        const auto again = host::read_npz("the input file y.npz", host::read_all(host::open_to_read("y.npz").number()));
         require(again.size() == arrays.size(), "not all arrays are there once they are written and read");
         for (const auto& [name, array] : arrays)
             require(again.contains(name) && again.at(name).sizes() == array.sizes(),

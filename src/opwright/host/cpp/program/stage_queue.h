@@ -1,0 +1,73 @@
+// What one stage of a stream hands to the next: as much as a few requests.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "opwright/host/error.h"
+
+namespace opwright::host {
+
+template <typename Item>
+class StageQueue {
+  public:
+    // Waits until fewer than `most_requests` whole requests are queued. `is_last`: of its request. Returns whether the
+    // item will be taken.
+    bool push(Item item, bool is_last = true) {
+        std::unique_lock lock(guard_);
+        changed_.wait(lock, [this] { return whole_requests_ < most_requests || is_abandoned_; });
+        if (is_abandoned_) return false;
+        items_.emplace_back(std::move(item), is_last);
+        if (is_last) ++whole_requests_;
+        changed_.notify_all();
+        return true;
+    }
+
+    // Nothing follows: because of `why`, if it is an error.
+    void close(std::optional<Error> why = std::nullopt) {
+        const std::lock_guard lock(guard_);
+        is_closed_ = true;
+        error_ = std::move(why);
+        changed_.notify_all();
+    }
+
+    // Waits for the next item; empty at the end.
+    std::optional<Item> pop() {
+        std::unique_lock lock(guard_);
+        changed_.wait(lock, [this] { return !items_.empty() || is_closed_ || is_abandoned_; });
+        if (items_.empty()) return std::nullopt;
+        auto [item, is_last] = std::move(items_.front());
+        items_.pop_front();
+        if (is_last) --whole_requests_;
+        changed_.notify_all();
+        return std::move(item);
+    }
+
+    // Nothing is taken any more.
+    void abandon() {
+        const std::lock_guard lock(guard_);
+        is_abandoned_ = true;
+        changed_.notify_all();
+    }
+
+    // Why it was closed, once it was.
+    std::optional<Error> error() const {
+        const std::lock_guard lock(guard_);
+        return error_;
+    }
+
+  private:
+    static constexpr size_t most_requests = 2;
+
+    mutable std::mutex guard_;
+    std::condition_variable changed_;
+    std::deque<std::pair<Item, bool>> items_;
+    size_t whole_requests_ = 0;
+    bool is_closed_ = false, is_abandoned_ = false;
+    std::optional<Error> error_;
+};
+
+}  // namespace opwright::host

@@ -1,0 +1,37 @@
+// Tells threads that wait for a descriptor to stop.
+#pragma once
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "engine/file.h"
+
+namespace opwright::host {
+
+class StopSignal {
+  public:
+    // Throws std::system_error.
+    StopSignal() : event_(eventfd(0, EFD_CLOEXEC)) {
+        if (!event_) throw last_error("eventfd");
+    }
+
+    void stop() const { eventfd_write(event_.number(), 1); }
+
+    // Waits for `events` of `file`, or for its failure; false where stopped instead.
+    bool wait_for(int file, short events) const {
+        std::array<pollfd, 2> both{pollfd{file, events, 0}, pollfd{event_.number(), POLLIN, 0}};
+        while (true) {
+            const int ready = poll(both.data(), both.size(), -1);
+            if (ready > 0) return both[1].revents == 0;
+            if (errno != EINTR) return true;  // reading and writing say why
+        }
+    }
+
+  private:
+    Descriptor event_;
+};
+
+}  // namespace opwright::host

@@ -1,0 +1,152 @@
+#include "program/stream.h"
+
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "engine/activity.h"
+#include "engine/alternate_stack.h"
+#include "engine/reason.h"
+#include "program/batch.h"
+#include "program/request_line.h"
+#include "program/stage_queue.h"
+#include "program/stream_input.h"
+#include "program/unreadable.h"
+
+namespace opwright::host {
+namespace {
+
+Error nobody_reads() {
+    return {Code::output_unwritable, "standard output is closed: the program that reads the answers has ended"};
+}
+
+// The bytes of a row are behind its line, and have to be read also where they are of no use.
+void read_bytes(Request& request, StreamInput& input) {
+    const ActivityScope scope("read", request.name);
+    for (InputFile& file : request.inputs) {
+        if (!file.size) continue;
+        if (request.error) {
+            input.drop(*file.size);
+            continue;
+        }
+        std::optional<std::string> bytes = input.bytes(*file.size);
+        if (bytes)
+            file.bytes = std::move(*bytes);
+        else
+            request.error =
+                error_of(Code::internal, "", [&] { refuse_input(name_in_messages(file), "it is larger than memory"); });
+    }
+}
+
+Row decoded(const Request& request, const Model& model) {
+    const ActivityScope scope("read", request.name);
+    Row row{.name = request.name, .inputs = {}, .error = request.error};
+    if (!row.error)
+        row.error = error_of(Code::input_unreadable, "the inputs cannot be read: ",
+                             [&] { row.inputs = read_inputs(request, model); });
+    return row;
+}
+
+class Stream {
+  public:
+    Stream(const Model& model, int in, int out, const std::function<void(const Error&)>& end_at_once)
+        : model_(model), in_(in), out_(out), end_at_once_(end_at_once) {}
+
+    ~Stream() { end_threads(); }
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+
+    // The calling thread computes.
+    void answer() {
+        watcher_ = std::thread([this] { watch(); });
+        writer_ = std::thread([this] { write(); });
+        reader_ = std::thread([this] { read(); });
+        const auto failed = error_of(Code::internal, "the stream of requests cannot be answered: ", [this] { compute(); });
+        answers_.close(failed ? failed : requests_.error());
+        end_threads();
+        if (const auto error = answers_.error()) throw Error(*error);
+    }
+
+  private:
+    void read() {
+        const AlternateStack stack;
+        requests_.close(error_of(Code::internal, "the stream of requests cannot be read: ", [this] {
+            StreamInput input(in_, stop_);
+            for (size_t number = 0;; ++number) {
+                const std::optional<std::string> line = input.line();
+                if (!line || !requests_.push(read_batch(number, *line, input))) return;
+            }
+        }));
+    }
+
+    Batch read_batch(size_t number, const std::string& line, StreamInput& input) const {
+        const std::string name = "request " + std::to_string(number);
+        std::vector<Request> requests;
+        {
+            const ActivityScope scope("read", name);
+            requests = within_memory(name, [&] { return parse_line_of_stream(line, number); });
+        }
+        Batch batch{.number = number, .rows = {}};
+        for (Request& request : requests) {
+            read_bytes(request, input);
+            batch.rows.push_back(decoded(request, model_));
+            request.inputs.clear();
+        }
+        return batch;
+    }
+
+    void compute() {
+        while (std::optional<Batch> batch = requests_.pop()) {
+            const size_t last = batch->rows.size() - 1;
+            compute_batch(model_, std::move(*batch), [this, last](RowAnswer answer) {
+                const bool is_last = answer.row == last;
+                answers_.push(std::move(answer), is_last);
+            });
+        }
+    }
+
+    void write() {
+        const AlternateStack stack;
+        const auto failed = error_of(Code::output_unwritable, "standard output cannot be written: ", [this] {
+            try {
+                while (const std::optional<RowAnswer> answer = answers_.pop()) write_answer(out_, *answer, model_);
+            } catch (const std::system_error& error) {
+                if (error.code().value() == EPIPE) throw nobody_reads();
+                throw;
+            }
+        });
+        if (failed) end_at_once_(*failed);
+    }
+
+    // Whoever reads the answers may be killed while an operator computes one that never comes.
+    void watch() {
+        if (stop_.wait_for(out_, 0)) end_at_once_(nobody_reads());
+    }
+
+    void end_threads() {
+        requests_.abandon();
+        if (writer_.joinable()) {
+            answers_.close(answers_.error());
+            writer_.join();
+        }
+        stop_.stop();
+        if (reader_.joinable()) reader_.join();
+        if (watcher_.joinable()) watcher_.join();
+    }
+
+    const Model& model_;
+    int in_, out_;
+    const std::function<void(const Error&)>& end_at_once_;
+    StopSignal stop_;
+    StageQueue<Batch> requests_;
+    StageQueue<RowAnswer> answers_;
+    std::thread watcher_, writer_, reader_;
+};
+
+}  // namespace
+
+void answer_stream(const Model& model, int in, int out, const std::function<void(const Error&)>& end_at_once) {
+    Stream(model, in, out, end_at_once).answer();
+}
+
+}  // namespace opwright::host

@@ -1,0 +1,35 @@
+// A run of the model, and how long it took.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <chrono>
+#include <vector>
+
+#include "opwright/host.h"
+
+namespace opwright::host {
+
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+struct TimedRun {
+    std::vector<at::Tensor> outputs;
+    double seconds = 0;  // of the model alone
+};
+
+// Throws Error.
+inline TimedRun run_timed(const Model& model, const std::vector<at::Tensor>& inputs) {
+    const auto start = std::chrono::steady_clock::now();
+    TimedRun run{.outputs = model.run(inputs)};
+    // Until then a kernel of a GPU may be running.
+    for (const at::Tensor& output : run.outputs)
+        if (!output.is_cpu())
+            c10::impl::VirtualGuardImpl(output.device().type()).synchronizeDevice(output.device().index());
+    run.seconds = seconds_since(start);
+    return run;
+}
+
+}  // namespace opwright::host

@@ -1,0 +1,106 @@
+"""A program that drives a host: requests as bytes, and the host's answers as arrays."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from tests.integration.host.conftest import CODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+# What a row is given: a path, or the bytes that a file would hold.
+Given = dict[str, str | bytes]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one row: its line, and its outputs by their names."""
+
+    line: Any
+    outputs: dict[str, Any]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.line["request"], self.line["row"]
+
+    @property
+    def error(self) -> tuple[str, str] | None:
+        """The kind and the message."""
+        error = self.line.get("error")
+        if error is None:
+            return None
+        assert CODES[error["code"]] == error["kind"]
+        return error["kind"], error["message"]
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """What a host said: the line when it was ready, its answers, the error that ended it, and its end."""
+
+    ready: Any
+    answers: list[Answer]
+    fatal: Any
+    stderr: str
+    exit_code: int
+
+
+def npy(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def request(*rows: Given, batch: bool = False) -> bytes:
+    """One request: a line, and the bytes that follow it."""
+    lines = [
+        {"inputs": {name: {"bytes": len(value)} if isinstance(value, bytes) else value for name, value in row.items()}}
+        for row in rows
+    ]
+    line = {"batch": lines} if batch or len(rows) > 1 else lines[0]
+    return json.dumps(line).encode() + b"\n" + b"".join(v for row in rows for v in row.values() if isinstance(v, bytes))
+
+
+def read_answer(file: IO[bytes]) -> Answer | None:
+    """The next answer; None at the end."""
+    text = file.readline()
+    if not text:
+        return None
+    line = json.loads(text)
+    outputs = {}
+    for output in line.get("outputs", []):
+        content = file.read(output["bytes"])
+        assert len(content) == output["bytes"]
+        outputs[output["name"]] = np.frombuffer(content, dtype=output["dtype"]).reshape(output["shape"])
+    return Answer(line, outputs)
+
+
+def stream(
+    program: Path,
+    bundle: Path,
+    requests: bytes | Iterable[bytes],
+    *words: str | Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Streamed:
+    """Runs a host on a whole stream."""
+    content = requests if isinstance(requests, bytes) else b"".join(requests)
+    command: list[str | Path] = [program, bundle, "--stream", *words]
+    done = subprocess.run(command, input=content, capture_output=True, check=False, env=env, cwd=cwd)
+    file = io.BytesIO(done.stdout)
+    ready = json.loads(file.readline() or b"null")
+    answers, fatal = [], None
+    while (answer := read_answer(file)) is not None:
+        assert fatal is None, "something follows the error that ended the stream"
+        if "request" in answer.line:
+            answers.append(answer)
+        else:
+            fatal = answer.line["error"]
+    return Streamed(ready, answers, fatal, done.stderr.decode(), done.returncode)
