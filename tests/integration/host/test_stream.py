@@ -30,6 +30,8 @@ PIXELS = IMAGE * np.float32(0.5) + np.float32(0.25) + SHIFT[:, None, None]
 class Counts(nn.Module):
     """x and how many rows ran together; x[0, 0] chooses something else."""
 
+    calls: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("calls", torch.zeros(1, 2))
@@ -129,7 +131,12 @@ def test_files_and_bytes_are_read_as_inputs_of_a_list_are(
     require_whole(said, 5)
     for answer in said.answers[:3]:
         np.testing.assert_array_equal(answer.outputs["output_0"], PIXELS)
-    words = [f"--input=image={files}/photo.jpg", f"--input=shift={files}/shift.npy", "--output", files / "out.npz"]
+    words: list[str | Path] = [
+        f"--input=image={files}/photo.jpg",
+        f"--input=shift={files}/shift.npy",
+        "--output",
+        files / "out.npz",
+    ]
     assert host(torchscript, *words).returncode == 0
     with np.load(files / "out.npz") as outputs:
         for answer in said.answers[3:]:
@@ -181,8 +188,9 @@ def test_rows_of_a_batch_run_together_and_get_the_bits_that_they_get_alone(
 
 
 def test_rows_run_together_where_all_their_inputs_have_one_form(ask: Callable[..., Streamed], counts: Path) -> None:
-    one, two, empty = x([0, 7]), x([0, 7], [0, 8]), {"x": npy(np.zeros((1, 2)))}
-    said = ask(request(one, {"x": b"garbage"}, one, two, two, one, empty, empty), bundle=counts)
+    one, two = x([0, 7]), x([0, 7], [0, 8])
+    double: Given = {"x": npy(np.zeros((1, 2)))}
+    said = ask(request(one, {"x": b"garbage"}, one, two, two, one, double, double), bundle=counts)
     assert [answer.place for answer in said.answers] == [(0, row) for row in range(8)]
     ran = [answer.outputs["y"][:, 1].tolist() if answer.outputs else answer.error for answer in said.answers]
     dtype = ("input_dtype", "the input x has the dtype float64; expected float32")
@@ -209,7 +217,10 @@ def test_rows_that_cannot_run_together_run_alone(
 
 
 def test_rows_whose_inputs_have_other_numbers_of_parts_run_alone(ask: Callable[..., Streamed]) -> None:
-    three: Given = {"image": npy(np.concatenate([IMAGE] * 3)), "shift": npy(SHIFT)}  # which the model refuses as a batch
+    three: Given = {
+        "image": npy(np.concatenate([IMAGE] * 3)),
+        "shift": npy(SHIFT),
+    }  # which the model refuses as a batch
     said = ask(request(BOTH, BOTH), request(three, three))
     assert (said.exit_code, said.stderr) == (0, "")
     assert [answer.line["outputs"][0]["shape"][0] for answer in said.answers] == [1, 1, 3, 3]
@@ -334,7 +345,7 @@ def test_the_largest_batch_is_answered_and_a_larger_one_is_refused(
 
 
 def test_an_answer_comes_before_the_next_request_does(program: Path, counts: Path) -> None:
-    command = [program, counts, "--stream"]
+    command: list[str | Path] = [program, counts, "--stream"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
         assert process.stdout
@@ -362,7 +373,7 @@ def test_a_stream_excludes_what_it_does_not_do(host: Host, option: str) -> None:
 
 def _requires_alone(host: Host, option: str) -> None:
     done = host("nowhere", "--stream", option)
-    name = option.split("=")[0]
+    name = option.split("=", maxsplit=1)[0]
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"host: --stream excludes {name}: its requests come from standard input, one at a time, and its answers go to "

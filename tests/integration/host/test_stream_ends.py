@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tests.integration.host.conftest import Bundle
 
 EXPECTED = (
-    '; expected {"inputs": {"name": "file"}}, or {"batch": [...]} of such rows; {"bytes": N} can stand for a file whose '
-    "N bytes follow the line. How many bytes follow this line is unknown, so the stream ends here"
+    '; expected {"inputs": {"name": "file"}}, or {"batch": [...]} of such rows; {"bytes": N} can stand for a file '
+    "whose N bytes follow the line. How many bytes follow this line is unknown, so the stream ends here"
 )
 # A line that says nothing of what follows it, and why it is refused.
 LINES = {
@@ -47,7 +47,10 @@ LINES = {
     ),
     "bytes below 0": (b'{"inputs": {"x": {"bytes": -1}}}', "has an input of -1 bytes"),
     "half a byte": (b'{"inputs": {"x": {"bytes": 0.5}}}', "has an input of 0.5 bytes"),
-    "too many bytes": (b'{"inputs": {"x": {"bytes": 9223372036854775808}}}', "has an input of 9223372036854775808 bytes"),
+    "too many bytes": (
+        b'{"inputs": {"x": {"bytes": 9223372036854775808}}}',
+        "has an input of 9223372036854775808 bytes",
+    ),
     "an empty batch": (b'{"batch": []}', "has a batch that is not a list of 1 to 65536 rows"),
     "a batch of nothing": (b'{"batch": {}}', "has a batch that is not a list of 1 to 65536 rows"),
     "a batch in a batch": (b'{"batch": [{"batch": []}]}', "has no inputs"),
@@ -212,7 +215,7 @@ GONE = "host: standard output is closed: the program that reads the answers has 
 def test_a_host_ends_with_its_driver_also_while_an_operator_hangs(
     program: Path, odd: Path, codes: dict[str, int], requests: int
 ) -> None:
-    command = [program, odd, "--stream"]
+    command: list[str | Path] = [program, odd, "--stream"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin
         assert process.stdout
@@ -231,7 +234,7 @@ def test_a_host_ends_with_its_driver_also_while_an_operator_hangs(
 
 
 def test_a_host_whose_answers_nobody_reads_ends(program: Path, odd: Path, codes: dict[str, int]) -> None:
-    command = [program, odd, "--stream"]
+    command: list[str | Path] = [program, odd, "--stream"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stderr
@@ -253,7 +256,10 @@ def test_a_full_disk_behind_the_answers_ends_the_host(
 
 @pytest.mark.parametrize(
     ("closed", "message"),
-    [("<&-", "the stream of requests cannot be read: Bad file descriptor"), (">&-", "standard output cannot be written")],
+    [
+        ("<&-", "the stream of requests cannot be read: Bad file descriptor"),
+        (">&-", "standard output cannot be written"),
+    ],
 )
 def test_a_standard_stream_that_is_closed_is_an_error(
     program: Path, torchscript: Path, codes: dict[str, int], closed: str, message: str

@@ -35,8 +35,8 @@ std::string line_of_answer(const RowAnswer& answer, const Model& model) {
 
 void write_answer(int file, const RowAnswer& answer, const Model& model) {
     std::string line;
-    if (const auto unprintable = error_of(Code::internal, "the answer cannot be printed: ",
-                                          [&] { line = line_of_answer(answer, model); })) {
+    if (const auto unprintable =
+            error_of(Code::internal, "the answer cannot be printed: ", [&] { line = line_of_answer(answer, model); })) {
         write_all(file, line_of_answer({answer.request, answer.row, {}, 0, unprintable}, model));
         return;
     }

@@ -20,30 +20,12 @@ Error nobody_reads() {
     return {Code::output_unwritable, "standard output is closed: the program that reads the answers has ended"};
 }
 
-// The bytes of a row are behind its line, and have to be read also where they are of no use.
-void read_bytes(Request& request, StreamInput& input) {
-    const ActivityScope scope("read", request.name);
-    for (InputFile& file : request.inputs) {
-        if (!file.size) continue;
-        if (request.error) {
-            input.drop(*file.size);
-            continue;
-        }
-        std::optional<std::string> bytes = input.bytes(*file.size);
-        if (bytes)
-            file.bytes = std::move(*bytes);
-        else
-            request.error =
-                error_of(Code::internal, "", [&] { refuse_input(name_in_messages(file), "it is larger than memory"); });
-    }
-}
-
 Row decoded(const Request& request, const Model& model) {
     const ActivityScope scope("read", request.name);
     Row row{.name = request.name, .inputs = {}, .error = request.error};
     if (!row.error)
-        row.error = error_of(Code::input_unreadable, "the inputs cannot be read: ",
-                             [&] { row.inputs = read_inputs(request, model); });
+        row.error = error_of(Code::input_unreadable,
+                             "the inputs cannot be read: ", [&] { row.inputs = read_inputs(request, model); });
     return row;
 }
 
@@ -61,7 +43,8 @@ class Stream {
         watcher_ = std::thread([this] { watch(); });
         writer_ = std::thread([this] { write(); });
         reader_ = std::thread([this] { read(); });
-        const auto failed = error_of(Code::internal, "the stream of requests cannot be answered: ", [this] { compute(); });
+        const auto failed =
+            error_of(Code::internal, "the stream of requests cannot be answered: ", [this] { compute(); });
         answers_.close(failed ? failed : requests_.error());
         end_threads();
         if (const auto error = answers_.error()) throw Error(*error);
@@ -88,7 +71,10 @@ class Stream {
         }
         Batch batch{.number = number, .rows = {}};
         for (Request& request : requests) {
-            read_bytes(request, input);
+            {
+                const ActivityScope scope("read", request.name);
+                read_bytes(request, input);
+            }
             batch.rows.push_back(decoded(request, model_));
             request.inputs.clear();
         }
