@@ -30,11 +30,9 @@ PIXELS = IMAGE * np.float32(0.5) + np.float32(0.25) + SHIFT[:, None, None]
 class Counts(nn.Module):
     """x and how many rows ran together; x[0, 0] chooses something else."""
 
-    calls: Tensor
-
     def __init__(self) -> None:
         super().__init__()
-        self.register_buffer("calls", torch.zeros(1, 2))
+        self.calls = nn.Parameter(torch.zeros(1, 2), requires_grad=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Of shape (B, ...) for x of shape (B, 2)."""

@@ -233,6 +233,26 @@ def test_a_host_ends_with_its_driver_also_while_an_operator_hangs(
         assert process.wait() == codes["output_unwritable"]
 
 
+@pytest.mark.parametrize("turn", range(5))
+def test_a_driver_that_has_all_answers_may_close_both_streams(program: Path, odd: Path, turn: int) -> None:
+    command: list[str | Path] = [program, odd, "--stream"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        assert "ready" in json.loads(process.stdout.readline())
+        for number in range(turn):
+            process.stdin.write(request(BOTH))
+            process.stdin.flush()
+            answer = read_answer(process.stdout)
+            assert answer
+            assert answer.place == (number, 0)
+        process.stdin.close()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+
+
 def test_a_host_whose_answers_nobody_reads_ends(program: Path, odd: Path, codes: dict[str, int]) -> None:
     command: list[str | Path] = [program, odd, "--stream"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -73,6 +73,7 @@ class BatchRun {
     void put(size_t row, RowAnswer answer) {
         answer.request = batch_.number;
         answer.row = row;
+        answer.is_last = row + 1 == answers_.size();
         answers_[row] = std::move(answer);
     }
 
