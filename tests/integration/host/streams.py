@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import select
 import subprocess
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,9 +15,11 @@ import numpy as np
 from tests.integration.host.conftest import CODES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+# Nothing takes as long: a host that does something else than it should fails the test, and does not stop it.
+_LONG = 300
 # What a row is given: a path, or the bytes that a file would hold.
 Given = dict[str, str | bytes]
 
@@ -76,10 +80,49 @@ def read_answer(file: IO[bytes]) -> Answer | None:
     line = json.loads(text)
     outputs = {}
     for output in line.get("outputs", []):
-        content = file.read(output["bytes"])
+        content = b""
+        while len(content) < output["bytes"] and (piece := file.read(output["bytes"] - len(content))):
+            content += piece  # a pipe gives what is there
         assert len(content) == output["bytes"]
         outputs[output["name"]] = np.frombuffer(content, dtype=output["dtype"]).reshape(output["shape"])
     return Answer(line, outputs)
+
+
+class Driven:
+    """A host that is given one request after the other."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        self._process, self.stdin, self.stdout, self._stderr = process, process.stdin, process.stdout, process.stderr
+
+    def ask(self, *requests: bytes) -> None:
+        self.stdin.write(b"".join(requests))
+        self.stdin.flush()
+
+    def answer(self) -> Answer:
+        assert select.select([self.stdout], [], [], _LONG)[0], "the host does not answer"
+        answer = read_answer(self.stdout)
+        assert answer
+        return answer
+
+    def end(self) -> tuple[int, str]:
+        """The exit code and what was said on standard error."""
+        return self._process.wait(_LONG), self._stderr.read().decode()
+
+
+@contextmanager
+def driven(program: Path, bundle: Path) -> Iterator[Driven]:
+    """A host that is ready."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([program, bundle, "--stream"], stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0) as process:
+        try:
+            host = Driven(process)
+            assert "ready" in json.loads(host.stdout.readline())
+            yield host
+        finally:
+            process.kill()
 
 
 def stream(

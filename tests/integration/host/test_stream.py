@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.integration.host.streams import Given, Streamed, npy, read_answer, request, stream
+from tests.integration.host.streams import Given, Streamed, driven, npy, request, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -343,20 +343,13 @@ def test_the_largest_batch_is_answered_and_a_larger_one_is_refused(
 
 
 def test_an_answer_comes_before_the_next_request_does(program: Path, counts: Path) -> None:
-    command: list[str | Path] = [program, counts, "--stream"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin
-        assert process.stdout
-        assert "ready" in json.loads(process.stdout.readline())
+    with driven(program, counts) as host:
         for number in range(3):
-            process.stdin.write(request(x([0, number])))
-            process.stdin.flush()
-            answer = read_answer(process.stdout)
-            assert answer
-            assert answer.place == (number, 0)
-        process.stdin.close()
-        assert process.stdout.read() == b""
-        assert process.wait() == 0
+            host.ask(request(x([0, number])))
+            assert host.answer().place == (number, 0)
+        host.stdin.close()
+        assert host.stdout.read() == b""
+        assert host.end() == (0, "")
 
 
 @pytest.mark.parametrize("option", ["--input=x", "--requests=x", "--verify", "--output=x.npz", "--repeat=2"])

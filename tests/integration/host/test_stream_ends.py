@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.integration.host.shims import compile_c
-from tests.integration.host.streams import Given, npy, read_answer, request, stream
+from tests.integration.host.streams import Given, driven, npy, request, stream
 from tests.integration.host.test_stream import BOTH, IMAGE, SHIFT, Counts, put_model, x
 
 if TYPE_CHECKING:
@@ -202,10 +201,19 @@ def test_a_crash_while_a_request_is_read_names_it(
     assert said.stderr == f"{SIGSEGV}, while it read {'row 1 of request 1' if is_batch else 'request 1'}\n"
 
 
-def test_what_an_operator_prints_and_reads_is_not_of_the_stream(program: Path, odd: Path) -> None:
-    said = stream(program, odd, [request(that(PRINT)), request(that(READ)), request(BOTH)])
-    assert [answer.place for answer in said.answers] == [(0, 0), (1, 0), (2, 0)]
+def test_what_an_operator_prints_is_not_of_the_stream(program: Path, odd: Path) -> None:
+    said = stream(program, odd, [request(that(PRINT)), request(BOTH)])
+    assert [answer.place for answer in said.answers] == [(0, 0), (1, 0)]
     assert (said.exit_code, said.stderr) == (0, "printed by an operator\nwritten\n")
+
+
+def test_an_operator_finds_standard_input_empty_while_the_stream_goes_on(program: Path, odd: Path) -> None:
+    with driven(program, odd) as host:
+        for number, what in enumerate((that(READ), BOTH)):
+            host.ask(request(what))
+            assert host.answer().place == (number, 0)
+        host.stdin.close()
+        assert host.end() == (0, "")
 
 
 GONE = "host: standard output is closed: the program that reads the answers has ended\n"
@@ -215,53 +223,29 @@ GONE = "host: standard output is closed: the program that reads the answers has 
 def test_a_host_ends_with_its_driver_also_while_an_operator_hangs(
     program: Path, odd: Path, codes: dict[str, int], requests: int
 ) -> None:
-    command: list[str | Path] = [program, odd, "--stream"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        assert "ready" in json.loads(process.stdout.readline())
-        for part in [request(BOTH), *[request(that(HANG))] * requests]:
-            process.stdin.write(part)
-        process.stdin.flush()
-        answer = read_answer(process.stdout)
-        assert answer
-        assert answer.place == (0, 0)
-        process.stdin.close()
-        process.stdout.close()
-        assert process.stderr.read().decode() == GONE
-        assert process.wait() == codes["output_unwritable"]
+    with driven(program, odd) as host:
+        host.ask(request(BOTH), *[request(that(HANG))] * requests)
+        assert host.answer().place == (0, 0)
+        host.stdin.close()
+        host.stdout.close()
+        assert host.end() == (codes["output_unwritable"], GONE)
 
 
 @pytest.mark.parametrize("turn", range(5))
 def test_a_driver_that_has_all_answers_may_close_both_streams(program: Path, odd: Path, turn: int) -> None:
-    command: list[str | Path] = [program, odd, "--stream"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        assert "ready" in json.loads(process.stdout.readline())
+    with driven(program, odd) as host:
         for number in range(turn):
-            process.stdin.write(request(BOTH))
-            process.stdin.flush()
-            answer = read_answer(process.stdout)
-            assert answer
-            assert answer.place == (number, 0)
-        process.stdin.close()
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait() == 0
+            host.ask(request(BOTH))
+            assert host.answer().place == (number, 0)
+        host.stdin.close()
+        host.stdout.close()
+        assert host.end() == (0, "")
 
 
 def test_a_host_whose_answers_nobody_reads_ends(program: Path, odd: Path, codes: dict[str, int]) -> None:
-    command: list[str | Path] = [program, odd, "--stream"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout
-        assert process.stderr
-        assert "ready" in json.loads(process.stdout.readline())
-        process.stdout.close()
-        assert process.stderr.read().decode() == GONE  # standard input is still open
-        assert process.wait() == codes["output_unwritable"]
+    with driven(program, odd) as host:
+        host.stdout.close()  # standard input is still open
+        assert host.end() == (codes["output_unwritable"], GONE)
 
 
 def test_a_full_disk_behind_the_answers_ends_the_host(
