@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Nothing takes as long: a host that does something else than it should fails the test, and does not stop it.
-_LONG = 300
+_LONG = 120
 # What a row is given: a path, or the bytes that a file would hold.
 Given = dict[str, str | bytes]
 
