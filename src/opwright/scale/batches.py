@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class Batch(Protocol):
-    """Some rows.
+    """Some rows."""
 
-    Attributes:
-        names: of its columns.
-        rows: how many.
-    """
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of its columns."""
 
-    names: Sequence[str]
-    rows: int
+    @property
+    def rows(self) -> int:
+        """How many there are."""
 
     def content(self, row: int, name: str, facts: InputFacts) -> str | bytes:
         """A value as the path of a file, or the bytes that one would hold.

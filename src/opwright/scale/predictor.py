@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
 
+    from typing_extensions import Self
+
     from opwright.scale.batches import Batch
     from opwright.scale.resident import ResidentHost
     from opwright.scale.rows import Answer, Row
 
 _T = TypeVar("_T")
-_Self = TypeVar("_Self", bound="Predictor")  # typing.Self is Python 3.11's
 _MODES = ("raise", "keep")
 
 
@@ -94,7 +95,7 @@ class Predictor:
     def __repr__(self) -> str:
         return f"opwright.Predictor({self._settings.bundle!r})"
 
-    def __enter__(self: _Self) -> _Self:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -106,6 +107,15 @@ class Predictor:
     def pid(self) -> int | None:
         """The number of the host's process; None while none runs for this process."""
         return self._host.pid if self._host is not None and self._host.is_usable else None
+
+    def start(self) -> None:
+        """Start the host of this process now, not at the first call.
+
+        Raises:
+            MapError: it does not start.
+            ToolchainError: there is none, and none can be built here.
+        """
+        self._running().start()
 
     def close(self) -> None:
         """End the host of this process, for all predictors that use it; the next call starts another."""
@@ -194,7 +204,9 @@ class Predictor:
         results = Results(self._facts.outputs)
         names = self._names_of_outputs(results, given.other_names)
         answers = self._answers(map(self._row, given.rows), results)
-        states = dict(zip((STATUS, ERROR), statuses(answers), strict=True)) if self._keeps_errors else {}
+        states: dict[str, Any] = {}
+        if self._keeps_errors:
+            states = dict(zip((STATUS, ERROR), statuses(answers), strict=True))
         return given.collated(states, dict(zip(names, results.arrays(answers), strict=True)))
 
     def _extended(self, batch: Batch) -> Any:
@@ -234,12 +246,16 @@ class Predictor:
         first = next(rows, None)
         if first is None:
             return []
-        if self._host is None or not self._host.is_usable:
-            self._host = resident_host(self._settings, self._facts, keep=self._is_unpickled)
-        answers = [results.of_one_row(answer) for answer in self._host.answers(chain([first], rows), self._batch)]
+        answers = [results.of_one_row(answer) for answer in self._running().answers(chain([first], rows), self._batch)]
         for row, answer in enumerate(answers):
             if answer.failure is not None and not self._keeps_errors:
                 status, message = answer.failure
                 msg = f"row {row}: {message} ({status}). With on_error='keep' it becomes a row with its error"
                 raise MapError(msg)
         return answers
+
+    def _running(self) -> ResidentHost:
+        host = self._host
+        if host is None or not host.is_usable:
+            host = self._host = resident_host(self._settings, self._facts, keep=self._is_unpickled)
+        return host

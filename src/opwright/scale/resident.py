@@ -105,6 +105,16 @@ class ResidentHost:
                 raise
         return done
 
+    def start(self) -> None:
+        """Start it, if it does not run.
+
+        Raises:
+            MapError: it does not start.
+        """
+        with self._turn:
+            for _ in self._isolation.answers(()):
+                pass
+
     def close(self) -> None:
         """End the host, when a call of another thread has its answers."""
         with self._turn:
@@ -136,7 +146,7 @@ def resident_host(settings: HostSettings, facts: BundleFacts, *, keep: bool) -> 
     with _registry_turn:
         host = _hosts.get(settings)
         if host is None or not host.is_usable:
-            _kept.discard(host)  # type: ignore[arg-type]  # None is in no set
+            _kept.discard(host)
             host = _hosts[settings] = ResidentHost(settings, facts)
         if keep:
             _kept.add(host)
