@@ -63,6 +63,7 @@ TORCHLESS = [
     "opwright.cpp_extension.OpExtension",
     "opwright.Library",
     "opwright.Make",
+    "opwright.Predictor",
     "opwright.errors",
     "opwright.spec",
     "opwright.toolchain",

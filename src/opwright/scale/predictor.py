@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from opwright.errors import MapError
 from opwright.scale.asked_row import asked_row, columns_of
@@ -123,7 +123,11 @@ class Predictor:
             self._host.close()
         self._host = None
 
-    def __call__(self, batch: _T) -> _T:
+    @overload
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]: ...
+    @overload
+    def __call__(self, batch: _T) -> _T: ...
+    def __call__(self, batch: Any) -> Any:
         """A batch with columns for the outputs of the model; its own columns remain as they are.
 
         Columns have the names that `opwright map` gives them: those of the outputs, with `_output` behind them while
@@ -140,8 +144,7 @@ class Predictor:
             MapError: a row failed and `on_error` is `raise`; the batch has no column for an input, or a column with the
                 name of a new one; or the host does not start.
         """
-        result: _T = self._extended(batch_of(batch))
-        return result
+        return self._extended(batch_of(batch))
 
     def map_pandas(self, frames: Iterable[Any]) -> Iterator[Any]:
         """Yields DataFrames with columns for the outputs, for `pyspark.sql.DataFrame.mapInPandas`.

@@ -64,11 +64,10 @@ class ResidentHost:
         # On another machine the folder may not exist; a relative path is then one that cannot be read.
         folder = folder if folder.is_dir() else Path("/")
         limits = Limits(settings.memory_bytes, settings.timeout_s)
-        self._process = os.getpid()
         self._turn = threading.Lock()
         self._loader = Loader(facts, folder)
         self._isolation = Isolation(lambda: Worker(command, settings.threads, limits, folder))
-        self._end = weakref.finalize(self, _end, self._process, self._isolation, self._loader)
+        self._end = weakref.finalize(self, _end, self._isolation, self._loader)
 
     @property
     def pid(self) -> int | None:
@@ -77,8 +76,8 @@ class ResidentHost:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it was made by this process, not by one that this process was forked from, and is not closed."""
-        return self._process == os.getpid() and self._end.alive
+        """Whether it is neither closed nor another process's, of which this one is a fork."""
+        return self._end.alive
 
     def answers(self, rows: Iterable[Row | Failure], batch: int) -> list[Answer]:
         """The answer to each row, in their order. A failure is its own answer.
@@ -122,6 +121,7 @@ class ResidentHost:
 
     def forget(self) -> None:
         """In a forked process: leave the host to the process that started it."""
+        self._end.detach()
         self._isolation.forget()
 
 
@@ -183,10 +183,9 @@ def _check_same(bundle: Path, digest: str) -> None:
         raise MapError(msg)
 
 
-def _end(process: int, isolation: Isolation, loader: Loader) -> None:
-    if os.getpid() == process:
-        isolation.close()
-        loader.close()
+def _end(isolation: Isolation, loader: Loader) -> None:
+    isolation.close()
+    loader.close()
 
 
 def _after_fork() -> None:

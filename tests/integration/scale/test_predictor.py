@@ -102,8 +102,8 @@ def test_inputs_of_several_names_and_outputs_of_many_sizes(blended: Path) -> Non
     sizes = [(8, 8), (9, 12), (8, 8)]
     random = np.random.default_rng(0)
     images = np.empty(3, dtype=object)
-    for row, size in enumerate(sizes):
-        images[row] = random.random((3, *size), dtype=np.float32)
+    for place, size in enumerate(sizes):
+        images[place] = random.random((3, *size), dtype=np.float32)
     batch = {"image": images, "shift": np.zeros((3, 3), np.float32)}
     with opwright.Predictor(blended) as predictor:
         found = predictor(batch)

@@ -47,8 +47,8 @@ ray.shutdown()
 """
 
 
+@pytest.mark.needs("ray")
 def test_ray_data_takes_a_predictor_as_a_function_and_as_a_class(fragile: Path) -> None:
-    pytest.importorskip("ray")
     # Ray's sockets lie there, and a socket's path is short.
     with tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder:
         done = subprocess.run([sys.executable, "-c", RAY, fragile, folder], capture_output=True, text=True, check=False)

@@ -88,12 +88,15 @@ def test_a_host_of_a_predictor_that_came_as_a_pickle_waits_for_the_next_one(frag
         predictor = pickle.loads(text)
         predictor.rows(IMAGES)
         pids.add(predictor.pid)
-        last = predictor
         del predictor
         gc.collect()
     assert len(pids) == 1
+    assert pids <= hosts_of(os.getpid())
+    last = pickle.loads(text)
+    last.start()
     last.close()
     assert last.pid is None
+    assert not pids & hosts_of(os.getpid())
 
 
 def test_a_pickle_holds_arguments_and_no_process(fragile: Path) -> None:
@@ -146,6 +149,38 @@ def test_a_forked_process_starts_its_own_host_and_both_end_with_their_processes(
     done = subprocess.run([sys.executable, "-c", FORKS, fragile], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert has_ended(int(done.stdout))
+
+
+LEAVES_A_FORK = """
+import os, sys, threading, time
+import opwright
+predictor = opwright.Predictor(sys.argv[1])
+predictor.start()
+if os.fork() == 0:
+    predictor.start()
+    print(os.getpid(), predictor.pid, flush=True)
+    time.sleep(600)
+print(predictor.pid, flush=True)
+sys.stdin.read()
+os._exit(0)  # nothing that runs at exit ends the host
+"""
+
+
+def test_a_host_ends_with_its_process_though_a_fork_of_that_lives(fragile: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", LEAVES_A_FORK, fragile], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin
+    assert process.stdout
+    lines = sorted((process.stdout.readline().split() for _ in range(2)), key=len)
+    (mine,), (fork, its_host) = [[int(word) for word in line] for line in lines]
+    process.stdin.close()
+    process.wait()
+    assert has_ended(mine)
+    assert Path(f"/proc/{its_host}").exists()
+    os.kill(fork, signal.SIGKILL)
+    assert has_ended(its_host)
+    process.stdout.close()
 
 
 def test_two_threads_at_once_have_their_own_answers(fragile: Path) -> None:

@@ -25,6 +25,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.needs("ray")
+
 APP = Path(__file__).parents[3] / "examples/serve/app.py"
 
 
@@ -57,7 +59,6 @@ class Application:
 
 @pytest.fixture(scope="module")
 def application(fragile: Path) -> Iterator[Application]:
-    pytest.importorskip("ray.serve")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

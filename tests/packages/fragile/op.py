@@ -1,4 +1,4 @@
-"""An operator that crashes at one value and waits at another, and a small model over it that takes pictures in batches."""
+"""An operator that crashes at one value and waits at another, and a small model over it for batches of pictures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Fragile(nn.Module):
 
     def forward(self, image: Tensor) -> Tensor:
         """(B, 3, 8, 8) to (B, 3)."""
-        return torch.ops.fragile.twice(image.contiguous()).mean([2, 3])
+        twice: Tensor = torch.ops.fragile.twice(image.contiguous())
+        return twice.mean([2, 3])
 
 
 def model() -> Fragile:

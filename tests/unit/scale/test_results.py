@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -17,11 +19,12 @@ FAILED = Answer(failure=Failure("input_size", "too small"))
 
 
 def answer(scores: list[float], boxes: list[list[int]], count: int) -> Answer:
-    arrays = (np.array([scores], np.float32), np.array(boxes, np.int32).reshape(-1, 4), np.array([count], np.int64))
-    names = ("float32", "int32", "int64")
-    return RESULTS.of_one_row(
-        Answer(tuple(Array(name, one.shape, one.tobytes()) for name, one in zip(names, arrays, strict=True)))
-    )
+    arrays: list[tuple[str, np.ndarray[Any, Any]]] = [
+        ("float32", np.array([scores], np.float32)),
+        ("int32", np.array(boxes, np.int32).reshape(-1, 4)),
+        ("int64", np.array([count], np.int64)),
+    ]
+    return RESULTS.of_one_row(Answer(tuple(Array(dtype, one.shape, one.tobytes()) for dtype, one in arrays)))
 
 
 ANSWERS = [answer([1, 2], [[1, 2, 3, 4]], 1), FAILED, answer([3, 4], [], 0)]
@@ -34,9 +37,9 @@ def test_columns_have_the_names_of_a_maps_table() -> None:
 def test_rows_are_stacked_without_their_own_dimension_and_a_failed_one_is_nan_zero_or_none() -> None:
     scores, boxes, count = RESULTS.arrays(ANSWERS)
     assert scores.dtype == np.float32
-    assert np.array_equal(scores, [[1, 2], [np.nan, np.nan], [3, 4]], equal_nan=True)
+    assert np.array_equal(scores, np.array([[1, 2], [np.nan, np.nan], [3, 4]]), equal_nan=True)
     assert boxes.dtype == object
-    assert np.array_equal(boxes[0], [[1, 2, 3, 4]])
+    assert boxes[0].tolist() == [[1, 2, 3, 4]]
     assert boxes[1] is None
     assert count.tolist() == [1, 0, 0]
 
