@@ -76,6 +76,10 @@ def _chroot() -> bool:
         return False
 
 
+def _ray() -> bool:
+    return all(importlib.util.find_spec(name) is not None for name in ("ray", "starlette", "aiohttp"))
+
+
 def _mount() -> bool:
     """Whether a small file system can be mounted, as root can in most containers, but not in all."""
     if not shutil.which("mount"):
@@ -116,6 +120,7 @@ REAL_THINGS: dict[str, tuple[str, Callable[[], bool]]] = {
     "memory": ("14 GiB of memory that are free", _memory),
     "nvcc": ("nvcc on PATH, under CUDA_HOME or in /usr/local/cuda", _nvcc),
     "opencv": ("opencv4 through pkg-config", _opencv),
+    "ray": ("Ray with ray.data and ray.serve installed", _ray),
     "shellcheck": ("shellcheck on PATH", lambda: bool(shutil.which("shellcheck"))),
     "torchvision": ("torchvision installed", lambda: importlib.util.find_spec("torchvision") is not None),
     "any_clang": ("clang++, or clang++-14 or another version's, on PATH", lambda: bool(clang())),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from opwright.loader.record import record
     from opwright.notebook import load_ipython_extension
     from opwright.scale.map import map
+    from opwright.scale.predictor import Predictor
     from opwright.spec.find import library_at
     from opwright.spec.library import Library
     from opwright.spec.op import Op
@@ -52,6 +53,7 @@ __all__ = [
     "MapError",
     "Op",
     "OpwrightError",
+    "Predictor",
     "Prepared",
     "Sample",
     "SignatureError",
@@ -82,6 +84,7 @@ _HOMES = {
     "Loaded": "opwright.loader.open",
     "Make": "opwright.spec.samples",
     "Op": "opwright.spec.op",
+    "Predictor": "opwright.scale.predictor",
     "Prepared": "opwright.bencher.rows",
     "Sample": "opwright.spec.samples",
     "SpreadRule": "opwright.bencher.stopping",

@@ -16,11 +16,13 @@ from elftools.elf.elffile import ELFFile
 from filelock import FileLock
 
 import opwright
+from tests.interpreter import python
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 HEADERS = Path(__file__).parents[2] / "src/opwright/include"
+PACKAGES = Path(__file__).parents[1] / "packages"
 TORCH = Path(torch.__file__).parent
 COMPILE = (
     *("g++", "-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique"),
@@ -31,6 +33,13 @@ LINK = (
     *("-shared", f"-L{TORCH / 'lib'}", f"-Wl,-rpath,{TORCH / 'lib'}"),
     *("-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10", "-Wl,--as-needed"),
 )
+# In a process of its own: namespaces are taken for as long as a process lives.
+SHIP = """
+import sys
+import opwright
+package, output, format = sys.argv[1:]
+opwright.ship(f"{package}/op.py:model", [package], output=output, format=format)
+"""
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -85,6 +94,12 @@ class BuildOnce(Protocol):
     def __call__(self, name: str, make: Callable[[Path], None]) -> Path: ...
 
 
+class Shipped(Protocol):
+    """Ships the model of a folder in tests/packages, once a session; the bundle is not to be changed."""
+
+    def __call__(self, package: str, form: str) -> Path: ...
+
+
 class Cmake(Protocol):
     """Configures `source` in `build` as a user of opwright does, builds it too unless told not to."""
 
@@ -116,6 +131,19 @@ def build_once(tmp_path_factory: pytest.TempPathFactory) -> BuildOnce:
         return folder
 
     return once
+
+
+@pytest.fixture(scope="session")
+def shipped(build_once: BuildOnce) -> Shipped:
+    def shipped(package: str, form: str) -> Path:
+        def ship(folder: Path) -> None:
+            words: list[str | Path] = [PACKAGES / package, folder / "bundle", form]
+            done = subprocess.run([*python(), "-c", SHIP, *words], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+
+        return build_once(f"{package}-{form}", ship) / "bundle"
+
+    return shipped
 
 
 @pytest.fixture(scope="session")

@@ -38,12 +38,15 @@ class OutputFacts:
         name: the name.
         dtype: as PyTorch names it, without `torch.`.
         shape: the sizes that it has for each row; None where they can differ.
+        rank: how many dimensions it has.
+        has_row: whether its first dimension is that of the rows, which is 1 for one row.
     """
 
     name: str
     dtype: str
     shape: tuple[int, ...] | None
     rank: int
+    has_row: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ def read_facts(folder: Path) -> BundleFacts:
     manifest = read_manifest(text)
     inputs = tuple(InputFacts(one.name, one.dtype, tuple(map(_range, one.dims))) for one in manifest.inputs)
     leading = _follow_rows(folder, manifest)
+    takes_one_alone = bool(inputs) and inputs[0].dims[:1] == ((1, 1),)
     return BundleFacts(
         digest=hashlib.sha256(text).hexdigest(),
         device=manifest.device,
@@ -93,7 +97,13 @@ def read_facts(folder: Path) -> BundleFacts:
         bytes=sum(facts.bytes for facts in manifest.files.values()),
         inputs=inputs,
         outputs=tuple(
-            OutputFacts(one.name, one.dtype, _shape(one.dims, follows), len(one.dims))
+            OutputFacts(
+                one.name,
+                one.dtype,
+                _shape(one.dims, follows),
+                len(one.dims),
+                has_row=follows or (takes_one_alone and one.dims[:1] == (1,)),
+            )
             for one, follows in zip(manifest.outputs, leading, strict=True)
         ),
         most_rows=_most_rows(inputs, leading),

@@ -74,6 +74,12 @@ class Isolation:
             self._worker.close()
             self._worker = None
 
+    def forget(self) -> None:
+        """In a forked process: leave the host to the process that started it."""
+        if self._worker is not None:
+            self._worker.forget()
+            self._worker = None
+
     def _until_it_ends(self, units: Iterator[Unit]) -> Generator[list[Answer], None, HostEndedError | None]:
         """Yield answers until there are no more units, or until the host ends, which is returned."""
         try:

@@ -15,7 +15,7 @@ from opwright.scale.inputs.tables import TableReader
 from opwright.scale.rows import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from opwright.scale.bundle_facts import BundleFacts
@@ -49,9 +49,17 @@ class Loader:
         Raises:
             MapError: a table or a remote file cannot be read for a reason that is not the input's.
         """
+        return self.filled(map(self._row, items))
+
+    def filled(self, rows: Iterable[Row | Failure]) -> Iterator[Row | Failure]:
+        """Yields each row with bytes in the place of paths that the host cannot read itself, or why it cannot be read.
+
+        Raises:
+            MapError: a remote file cannot be read for a reason that is not the row's.
+        """
         ahead: deque[Row | Failure | Future[Row | Failure]] = deque()
-        for item in items:
-            ahead.append(self._row(item))
+        for row in rows:
+            ahead.append(self._filled(row))
             while ahead and (len(ahead) > _READ_AHEAD or not isinstance(ahead[0], Future)):
                 yield _settled(ahead.popleft())
         yield from map(_settled, ahead)
@@ -60,23 +68,26 @@ class Loader:
         """End the threads that read."""
         self._readers.shutdown(wait=False, cancel_futures=True)
 
-    def _row(self, item: Item) -> Row | Failure | Future[Row | Failure]:
-        values: Mapping[str, str | bytes]
+    def _row(self, item: Item) -> Row | Failure:
         if item.table is not None and item.row is not None:
             table = item.table if is_url(item.table) else os.path.join(self._folder, item.table)
             try:
-                values = self._tables.row(table, item.row)
+                return self._tables.row(table, item.row)
             except ValueError as error:
                 return Failure("input_unreadable", f"{item.input}: {error}")
-        elif item.files is not None:
-            values = json.loads(item.files)
-        else:
-            values = {"" if item.input.endswith(".npz") else self._facts.inputs[0].name: item.input}
-        if any(isinstance(value, str) and not _host_can_read(value) for value in values.values()):
-            return self._readers.submit(self._with_bytes, values)
-        return values
+        if item.files is not None:
+            values: Row = json.loads(item.files)
+            return values
+        return {"" if item.input.endswith(".npz") else self._facts.inputs[0].name: item.input}
 
-    def _with_bytes(self, values: Mapping[str, str | bytes]) -> Row | Failure:
+    def _filled(self, row: Row | Failure) -> Row | Failure | Future[Row | Failure]:
+        if isinstance(row, Failure):
+            return row
+        if any(isinstance(value, str) and not _host_can_read(value) for value in row.values()):
+            return self._readers.submit(self._with_bytes, row)
+        return row
+
+    def _with_bytes(self, values: Row) -> Row | Failure:
         found: dict[str, str | bytes] = {}
         for name, value in values.items():
             if isinstance(value, bytes) or _host_can_read(value):

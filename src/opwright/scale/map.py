@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.errors import MapError
+from opwright.scale.batch_size import check_batch
 from opwright.scale.begin import alone, begin, go_on
 from opwright.scale.bundle_facts import read_facts
 from opwright.scale.destination import Destination, is_url
@@ -144,17 +145,7 @@ def _check(facts: BundleFacts, settings: Settings, output: str, *, on: str, work
         if isinstance(value, int) and value < 1:
             msg = f"{name} is {value}: expected at least 1"
             raise MapError(msg)
-    if not facts.inputs:
-        msg = "the bundle has no inputs: there is nothing to map"
-        raise MapError(msg)
-    if facts.most_rows is not None and batch > facts.most_rows:
-        msg = f"batch is {batch}, and the bundle runs at most {facts.most_rows} of these inputs together: " + (
-            "expected 1, because not every input and output of the model has a first dimension for rows of any number. "
-            'Ship it with a shape such as "float32[1..16,3,224,224]"'
-            if facts.most_rows == 1
-            else "name a smaller one, or ship the model with a larger range"
-        )
-        raise MapError(msg)
+    check_batch(facts, batch)
     if shard_rows is not None and shard_rows % batch:
         msg = f"shard_rows is {shard_rows}: expected a multiple of batch, which is {batch}"
         raise MapError(msg)

@@ -132,6 +132,14 @@ class Worker:
                 pipe.close()
         self._process.wait()
 
+    def forget(self) -> None:
+        """In a forked process: close its copies of the pipes, and leave the host to the process that started it."""
+        self._selector.close()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+        self._process.returncode = 0  # it is no child of this process, which must not wait for it
+
     def _wait_until_ready(self) -> None:
         while (line := self._line()) is None:
             self._exchange(None)

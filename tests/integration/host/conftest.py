@@ -17,12 +17,11 @@ import torch
 from PIL import Image
 
 from opwright.host.install import host_program, install_host
-from tests.interpreter import python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from tests.integration.conftest import BuildOnce
+    from tests.integration.conftest import BuildOnce, Shipped
 
 ROOT = Path(__file__).parents[3]
 HOST = ROOT / "src/opwright/host/cpp"
@@ -34,13 +33,6 @@ CODES = {
         r"^    (\w+) = (\d+),$", (HOST / "include/opwright/host/error.h").read_text(), flags=re.MULTILINE
     )
 }
-# In a process of its own: namespaces are taken for as long as a process lives.
-SHIP = """
-import sys
-import opwright
-package, output, format = sys.argv[1:]
-opwright.ship(f"{package}/op.py:model", [package], output=output, format=format)
-"""
 
 
 @dataclass(frozen=True)
@@ -127,24 +119,15 @@ class Loads(Protocol):
 
 
 @pytest.fixture(scope="session")
-def torchscript(build_once: BuildOnce) -> Path:
+def torchscript(shipped: Shipped) -> Path:
     """The bundle of tests/packages/blended; not to be changed."""
-    return _shipped(build_once, "torchscript")
+    return shipped("blended", "torchscript")
 
 
 @pytest.fixture(scope="session")
-def aoti(build_once: BuildOnce) -> Path:
+def aoti(shipped: Shipped) -> Path:
     """The same model as a package."""
-    return _shipped(build_once, "aoti")
-
-
-def _shipped(build_once: BuildOnce, form: str) -> Path:
-    def ship(folder: Path) -> None:
-        words: list[str | Path] = [ROOT / "tests/packages/blended", folder / "bundle", form]
-        done = subprocess.run([*python(), "-c", SHIP, *words], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-
-    return build_once(f"blended-{form}", ship) / "bundle"
+    return shipped("blended", "aoti")
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import pytest
 
 import opwright
 
-
 ROWS, CRASHING, SLOW = 120, 13.0, 14.0
 BAD = {7: "crash", 50: "damaged"}
 

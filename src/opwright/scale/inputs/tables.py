@@ -68,7 +68,7 @@ class TableReader:
             self._read(path, row)
         place = row - self._start
         return {
-            one.name: _content(self._group.column(one.name), place, one, path.rpartition("/")[0])
+            one.name: content_at(self._group.column(one.name), place, one, path.rpartition("/")[0])
             for one in self._inputs
         }
 
@@ -101,7 +101,18 @@ def _opened(path: str) -> Iterator[pq.ParquetFile]:
         raise MapError(msg) from error
 
 
-def _content(column: pa.ChunkedArray, place: int, facts: InputFacts, folder: str) -> str | bytes:
+def content_at(column: pa.ChunkedArray, place: int, facts: InputFacts, folder: str) -> str | bytes:
+    """A value of a column as the path of a file, or the bytes that one would hold.
+
+    Args:
+        column: the column.
+        place: which row of it.
+        facts: the input that it is for.
+        folder: where relative paths begin; empty to leave them as they are.
+
+    Raises:
+        ValueError: it is nothing that can be an input; the message says what it is.
+    """
     value = column[place]
     if isinstance(value, pa.StructScalar) and {"bytes", "path"} <= set(value.type.names):  # as datasets have pictures
         value = value["bytes"] if value["bytes"].is_valid else value["path"]
@@ -120,6 +131,9 @@ def _content(column: pa.ChunkedArray, place: int, facts: InputFacts, folder: str
 def _array(value: pa.Scalar, facts: InputFacts) -> np.ndarray[Any, Any]:
     if isinstance(value.type, pa.FixedShapeTensorType):
         return np.asarray(value.to_numpy())
+    if isinstance(value.type, pa.BaseExtensionType):  # such as Ray's own tensors
+        value = value.as_py()
+        return np.asarray(value)
     numbers = value.type
     while pa.types.is_list(numbers) or pa.types.is_large_list(numbers) or pa.types.is_fixed_size_list(numbers):
         numbers = numbers.value_type
