@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
+import psutil  # type: ignore[import-untyped]  # it comes without types
 import ray
 from ray.cluster_utils import Cluster
 
@@ -95,7 +95,9 @@ def main() -> None:
             results[name] = {"output": str(out), **summary.to_builtins()}
             if killer is None or killer.killed:
                 break
-    print(json.dumps(results))  # noqa: T201  the test reads it
+    ray.shutdown()
+    cluster.shutdown()
+    sys.stdout.write(f"{json.dumps(results)}\n")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def arrays(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Inputs of the fragile bundle that take 20 ms each; one crashes, and one is damaged."""
     folder = tmp_path_factory.mktemp("arrays")
     for number in range(ROWS):
-        values = np.full((1, 3, 8, 8), number, np.float32)
+        values = np.full((1, 3, 8, 8), number / 1000, np.float32)
         values[0, 0, 0, 0] = CRASHING if BAD.get(number) == "crash" else SLOW
         np.save(folder / f"{number:04d}.npy", values)
     (folder / "0050.npy").write_bytes(b"nothing")
