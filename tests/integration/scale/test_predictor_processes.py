@@ -156,7 +156,17 @@ print(mine)
 def test_a_forked_process_starts_its_own_host_and_both_end_with_their_processes(
     fragile: Path, more: tuple[str, ...]
 ) -> None:
-    command = [sys.executable, "-W", "ignore", "-W", "default::ResourceWarning", "-c", FORKS, fragile, *more]
+    command: list[str | Path] = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-W",
+        "default::ResourceWarning",
+        "-c",
+        FORKS,
+        fragile,
+        *more,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert has_ended(int(done.stdout))
