@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent / "corpus"
 FOUND = Path(__file__).parent / "found"
 # In the order of src/opwright/host/cpp/tests/fuzz/target.cpp.
 TARGETS = (
-    *("manifest", "npy", "npz", "picture", "request_list"),
+    *("manifest", "npy", "npz", "picture", "request_list", "stream"),
     *("options", "golden", "model", "package", "bundle"),
 )
 

@@ -31,7 +31,7 @@ MEMORY = Path("/dev/shm")  # noqa: S108  a folder with a name of its own is made
 # PyTorch keeps for good what it has once parsed, and so has no leaks to look for.
 OF_PYTORCH = ("golden", "model", "package", "bundle")
 # Beyond, an input takes longer and shows nothing new.
-LONGEST = {"manifest": 1 << 17, "request_list": 1 << 13, "options": 1 << 11, "npy": 1 << 13}
+LONGEST = {"manifest": 1 << 17, "request_list": 1 << 13, "stream": 1 << 13, "options": 1 << 11, "npy": 1 << 13}
 
 
 @dataclass(frozen=True)

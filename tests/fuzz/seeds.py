@@ -128,6 +128,15 @@ def pictures() -> Seeds:
     return seeds
 
 
+def streams() -> Seeds:
+    rows = [{"inputs": {"x": {"bytes": 3}, "y": "y.npy"}}, {"inputs": {"": {"bytes": 2}}}]
+    one, batch = (json.dumps(value).encode() for value in (rows[0], {"batch": rows}))
+    seeds = {"one": one + b"\nabc", "batch": batch + b"\nabcde" + one + b"\nabc", "cut": batch + b"\nabcd"}
+    seeds["names"] = json.dumps({"batch": [{"inputs": {"": "x", "x": {"bytes": 1}}}, {"inputs": {}}]}).encode() + b"\na"
+    seeds["large"] = b'{"inputs": {"x": {"bytes": 9000000000000000000}}}\nabc'
+    return seeds
+
+
 def archives() -> tuple[Seeds, Seeds, Seeds, Seeds]:
     """Goldens, models, packages and whole bundles."""
     with tempfile.TemporaryDirectory() as folder:
@@ -190,6 +199,7 @@ def seeds() -> dict[str, Seeds]:
         "b -i x.npy -o y.npz --top-k 3",
         "b --requests - --json --runners 2 --warm-up 0",
         "b --verify",
+        "b --stream --threads 2 --memory-limit 1000000000",
         "--help",
     )
     return {
@@ -198,6 +208,7 @@ def seeds() -> dict[str, Seeds]:
         "npz": {"stored.npz": _npz(x=x, y=y), "packed.npz": _npz(compressed=True, x=x, **{"ü/é": y})},
         "picture": pictures(),
         "request_list": {"list.jsonl": LIST, "one.jsonl": b'{"inputs": {"x": "x.npy"}}'},
+        "stream": streams(),
         "options": {f"{number}": words.replace(" ", "\n").encode() for number, words in enumerate(commands)},
         "golden": goldens,
         "model": models,

@@ -15,7 +15,7 @@ from opwright.scale.plan import PLAN_NAME, Plan, shard_digests, write_plan
 from opwright.storage.lock import has_no_locks, locked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from opwright.scale.bundle_facts import BundleFacts
     from opwright.scale.destination import Destination
@@ -71,8 +71,16 @@ def begin(
     facts: BundleFacts,
     destination: Destination,
     settings: Settings,
+    found: Callable[[int], None],
 ) -> Job:
     """Find all inputs, and write the plan and the record of a new map.
+
+    Args:
+        arguments: what names the inputs.
+        facts: the bundle.
+        destination: where the results go.
+        settings: what decides them.
+        found: called with the number of inputs found up to now.
 
     Raises:
         MapError: there is a map already, or something else; or there are no inputs, or one is not valid.
@@ -85,7 +93,7 @@ def begin(
         raise MapError(msg)
     names = tuple(one.name for one in facts.inputs)
     with destination.writing(PLAN_NAME) as path:
-        count = write_plan(find_items(arguments or (), names), path)
+        count = write_plan(find_items(arguments or (), names), path, found)
         if not count:
             raise MapError(_NO_INPUTS)
         rows = settings.shard_rows or _rows(count, settings.batch)
@@ -111,8 +119,9 @@ def go_on(
     facts: BundleFacts,
     destination: Destination,
     settings: Settings,
+    found: Callable[[int], None],
 ) -> Job:
-    """The record of the map that stopped, after a look at whether it can go on.
+    """The record of the map that stopped, after a look at whether it can go on; arguments as for `begin`.
 
     Raises:
         MapError: there is none, or what decides the results has changed.
@@ -123,14 +132,17 @@ def go_on(
         raise MapError(msg)
     check_same(job, facts.digest, settings, destination)
     if arguments is not None:
-        _check_inputs(arguments, facts, job, destination)
+        _check_inputs(arguments, facts, job, destination, found)
     return job
 
 
-def _check_inputs(arguments: Iterable[str] | None, facts: BundleFacts, job: Job, destination: Destination) -> None:
+def _check_inputs(
+    arguments: Iterable[str], facts: BundleFacts, job: Job, destination: Destination, found: Callable[[int], None]
+) -> None:
     names = tuple(one.name for one in facts.inputs)
-    found = shard_digests(find_items(arguments, names), job.shard_rows)
-    for number, (before, now) in enumerate(itertools.zip_longest(job.shards, found)):
+    digests = shard_digests(find_items(arguments, names), job.shard_rows)
+    for number, (before, now) in enumerate(itertools.zip_longest(job.shards, digests)):
+        found(number * job.shard_rows)
         if before != now:
             msg = (
                 f"{destination} cannot be resumed with these inputs: they differ from those that the map began with, "

@@ -104,12 +104,8 @@ class Destination:
         if self._folder is not None and (drafts := self._folder / _DRAFTS).is_dir():
             for left in drafts.iterdir():
                 left.unlink(missing_ok=True)
-
-    def remove_drafts_folder(self) -> None:
-        """Remove the empty folder of drafts, at the end."""
-        if self._folder is not None:
-            with contextlib.suppress(OSError):
-                (self._folder / _DRAFTS).rmdir()
+            with contextlib.suppress(OSError):  # a worker of a driver that was killed is still at work
+                drafts.rmdir()
 
     def _at(self, name: str) -> Any:
         return self._remote.open(f"{self._root}/{name}", "rb")

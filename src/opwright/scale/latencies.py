@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 
@@ -21,6 +22,17 @@ class Latencies:
     def update(self, other: Latencies) -> None:
         """Count the runs of another histogram too."""
         self._counts.update(other._counts)
+
+    def to_json(self) -> str:
+        """The histogram as text, for another process."""
+        return json.dumps({str(step): count for step, count in self._counts.items()})
+
+    @classmethod
+    def from_json(cls, text: str) -> Latencies:
+        """The histogram that `to_json` made text of."""
+        made = cls()
+        made._counts.update({int(step): count for step, count in json.loads(text).items()})
+        return made
 
     def percentiles(self) -> dict[str, float]:
         """The times in seconds that half, 90 % and 99 % of the runs took at most; empty if there was none."""

@@ -13,7 +13,7 @@ from opwright.scale.batch_size import check_batch
 from opwright.scale.begin import alone, begin, go_on
 from opwright.scale.bundle_facts import read_facts
 from opwright.scale.destination import Destination, is_url
-from opwright.scale.host_command import host_version
+from opwright.scale.host_command import host_command, host_version
 from opwright.scale.job import Settings
 from opwright.scale.latencies import Latencies
 from opwright.scale.ledger import Ledger
@@ -84,11 +84,14 @@ def map(
     settings = Settings(host_version(facts), batch, threads, shard_rows)
     _check(facts, settings, os.fspath(output), on=on, workers=workers)
     destination = Destination(os.fspath(output))
+    if on == "local":
+        host_command(folder, facts)  # it may have to be built, which shows its own progress
     latencies = Latencies()
     with progress or MapProgress("map") as shown, alone(destination):
         destination.remove_drafts()
+        shown.look()
         start = go_on if resume else begin
-        job = start(_texts(inputs), facts, destination, settings)
+        job = start(_texts(inputs), facts, destination, settings, shown.found)
         ledger = Ledger(job, destination)
         done = ledger.done()
         left = ledger.missing(done)
@@ -99,7 +102,7 @@ def map(
         for finished in engine.run(left):
             failed += finished.failed
             latencies.update(finished.latencies)
-        destination.remove_drafts_folder()
+        destination.remove_drafts()
     seconds = time.monotonic() - began
     return MapSummary(
         output=str(destination),

@@ -14,7 +14,7 @@ from opwright.scale.destination import PRIVATE
 from opwright.scale.items import Item
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from typing import IO
 
@@ -24,13 +24,14 @@ _GROUP_ROWS = 4096
 _SCHEMA = pa.schema([("input", pa.binary()), ("files", pa.string()), ("table", pa.binary()), ("row", pa.int64())])
 
 
-def write_plan(items: Iterable[Item], path: Path) -> int:
-    """Write the plan to a file, and return the number of inputs."""
+def write_plan(items: Iterable[Item], path: Path, found: Callable[[int], None]) -> int:
+    """Write the plan to a file, and return the number of inputs; `found` is called with it on the way."""
     count = 0
     waiting = iter(items)
     with pq.ParquetWriter(path, _SCHEMA) as writer:
         while group := list(itertools.islice(waiting, _GROUP_ROWS)):
             count += len(group)
+            found(count)
             columns = zip(*group, strict=True)
             inputs, files, tables, rows = columns
             encoded = [None if table is None else os.fsencode(table) for table in tables]

@@ -32,14 +32,11 @@ class MapProgress:
         self._guard = threading.Lock()
         self._began = time.monotonic()
         self._total: int | None = None
-        self._before = self._done = self._failed = 0
+        self._found = self._before = self._done = self._failed = 0
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        if self._console is not None:
-            self._thread = threading.Thread(target=self._show, daemon=True)
-            self._thread.start()
         return self
 
     def __exit__(
@@ -52,6 +49,17 @@ class MapProgress:
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
+
+    def look(self) -> None:
+        """Say that inputs are looked for; from here on something is shown."""
+        if self._console is not None and self._thread is None:
+            self._thread = threading.Thread(target=self._show, daemon=True)
+            self._thread.start()
+
+    def found(self, inputs: int) -> None:
+        """Say how many inputs were found up to now."""
+        with self._guard:
+            self._found = inputs
 
     def begin(self, total: int, done: int, failed: int) -> None:
         """Say how many rows there are, and how many were done before, and failed."""
@@ -69,7 +77,7 @@ class MapProgress:
         """How far the map is, in one line."""
         with self._guard:
             if self._total is None:
-                return printable(f"{self._name}: looking for inputs")
+                return printable(f"{self._name}: {self._found:,} inputs found")
             spent = time.monotonic() - self._began
             rate = self._done / spent if spent else 0.0
             pieces = [f"{self._before + self._done:,} of {self._total:,} done", f"{self._failed:,} failed"]

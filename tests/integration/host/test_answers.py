@@ -117,8 +117,8 @@ def test_a_list_from_standard_input_is_answered_too(
 
 USAGE = {
     "nothing": ([], "bundle is required"),
-    "only a bundle": (["x"], "expected one of --input, --requests and --verify"),
-    "two tasks": (["x", "--input", "y", "--verify"], "expected one of --input, --requests and --verify"),
+    "only a bundle": (["x"], "expected one of --input, --requests, --stream and --verify"),
+    "two tasks": (["x", "--input", "y", "--verify"], "expected one of --input, --requests, --stream and --verify"),
     "an option of nobody's": (["x", "--inptu", "y"], "--inptu"),
     "a number that is none": (["x", "--input", "y", "--repeat", "many"], "--repeat"),
     "no runs": (["x", "--input", "y", "--repeat", "0"], "--repeat"),

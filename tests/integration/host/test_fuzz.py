@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 # Of each target, so many that each takes some seconds.
 MUTATIONS = {"manifest": 3000, "npy": 4000, "npz": 1000, "picture": 3000, "request_list": 500, "options": 500}
-MUTATIONS |= {"golden": 300, "model": 300, "package": 150, "bundle": 200}
+
+MUTATIONS |= {"golden": 300, "model": 300, "package": 150, "bundle": 200, "stream": 2000}
 # What a reader cannot do without.
 EXPECTED = {
     "manifest": {"accepted", "format_unknown", "manifest_invalid", "path_outside"},
@@ -28,6 +29,7 @@ EXPECTED = {
     "npz": {"accepted", "input_unreadable", "output_unwritable"},
     "picture": {"accepted", "input_unreadable"},
     "request_list": {"accepted", "input_unreadable"},
+    "stream": {"accepted", "input_unreadable"},
     "options": {"accepted", "usage"},
     "golden": {"accepted", "golden_differs"},
     "model": {"accepted", "model_invalid"},

@@ -36,8 +36,8 @@ std::optional<int64_t> leading_size(const RowTensors& inputs) {
 // The values of an output, in memory that the model does not write to in its next run: they are written while it
 // computes the next request. An output may be a part of the model's state.
 at::Tensor own_values(const at::Tensor& output) {
-    const bool is_shared = output.layout() == at::kStrided &&
-                           (output.use_count() > 1 || output.storage().use_count() > 1);
+    const bool is_shared =
+        output.layout() == at::kStrided && (output.use_count() > 1 || output.storage().use_count() > 1);
     const at::Tensor values = numpy_values(output);
     return is_shared && values.is_alias_of(output) ? values.clone() : values;
 }
@@ -73,6 +73,7 @@ class BatchRun {
     void put(size_t row, RowAnswer answer) {
         answer.request = batch_.number;
         answer.row = row;
+        answer.is_last = row + 1 == answers_.size();
         answers_[row] = std::move(answer);
     }
 

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <string>
 
 #include "opwright/host/error.h"
@@ -14,8 +13,8 @@ namespace {
 
 // A stream says all else that is asked.
 void require_alone(const CLI::App& app) {
-    for (const std::string name : {"--input", "--requests", "--verify", "--output", "--repeat", "--top-k", "--json",
-                                   "--runners", "--warm-up"})
+    for (const std::string name :
+         {"--input", "--requests", "--verify", "--output", "--repeat", "--top-k", "--json", "--runners", "--warm-up"})
         if (app.count(name) > 0)
             throw Error(Code::usage, "--stream excludes " + name +
                                          ": its requests come from standard input, one at a time, and its answers go "
@@ -67,7 +66,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
     app.add_option("--memory-limit", options.memory_limit,
                    "How many bytes of memory the process may have: what needs more is an error")
         ->type_name("BYTES")
-        ->check(CLI::Range(int64_t{1}, std::numeric_limits<int64_t>::max()));
+        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 62));
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp& help) {
@@ -86,7 +85,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
     }
     if (options.verify ? !options.inputs.empty() || !options.requests.empty()
                        : options.inputs.empty() == options.requests.empty())
-        throw Error(Code::usage, "expected one of --input, --requests, --stream and --verify; `opwright-host --help` shows how");
+        throw Error(Code::usage,
+                    "expected one of --input, --requests, --stream and --verify; `opwright-host --help` shows how");
     if (!options.requests.empty() && !options.output.empty())
         throw Error(Code::usage, "--output is for one request: a list names the output of each on its line");
     return options;

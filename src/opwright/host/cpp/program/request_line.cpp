@@ -37,8 +37,7 @@ class LineParser {
         check_form(
             line, request_limits,
             {.key_twice = [this](const auto& key) { refuse("has the key " + in_quotes(key) + " twice"); },
-             .too_deep =
-                 [this] { refuse("nests deeper than " + std::to_string(request_limits.depth) + " levels"); },
+             .too_deep = [this] { refuse("nests deeper than " + std::to_string(request_limits.depth) + " levels"); },
              .too_many_keys =
                  [this] { refuse("has more than " + std::to_string(request_limits.keys) + " keys in one object"); }});
         RequestJson json = RequestJson::parse(line, nullptr, false);

@@ -14,10 +14,10 @@
 namespace opwright::host {
 
 struct InputFile {
-    std::string name;  // of the input; empty where it was not said
-    std::string path;  // where it is a file
+    std::string name;                             // of the input; empty where it was not said
+    std::string path;                             // where it is a file
     std::optional<uint64_t> size = std::nullopt;  // where its bytes come with the request, how many
-    std::string bytes = "";  // these
+    std::string bytes = "";                       // these
 };
 
 // Such as "the input file a.npy".

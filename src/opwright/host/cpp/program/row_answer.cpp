@@ -35,9 +35,10 @@ std::string line_of_answer(const RowAnswer& answer, const Model& model) {
 
 void write_answer(int file, const RowAnswer& answer, const Model& model) {
     std::string line;
-    if (const auto unprintable = error_of(Code::internal, "the answer cannot be printed: ",
-                                          [&] { line = line_of_answer(answer, model); })) {
-        write_all(file, line_of_answer({answer.request, answer.row, {}, 0, unprintable}, model));
+    if (const auto unprintable =
+            error_of(Code::internal, "the answer cannot be printed: ", [&] { line = line_of_answer(answer, model); })) {
+        const RowAnswer instead{.request = answer.request, .row = answer.row, .error = unprintable};
+        write_all(file, line_of_answer(instead, model));
         return;
     }
     // What is small goes with the line: each write may wake the program that reads.

@@ -13,6 +13,7 @@ namespace opwright::host {
 
 struct RowAnswer {
     size_t request = 0, row = 0;        // places in the stream, and in the batch
+    bool is_last = false;               // of the request
     std::vector<at::Tensor> outputs{};  // as `numpy_values` gives them
     double seconds = 0;                 // of the run that gave them
     std::optional<Error> error = std::nullopt;

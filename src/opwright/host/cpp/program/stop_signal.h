@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 
 #include "engine/file.h"
 
@@ -16,6 +17,12 @@ class StopSignal {
     // Throws std::system_error.
     StopSignal() : event_(eventfd(0, EFD_CLOEXEC)) {
         if (!event_) throw last_error("eventfd");
+    }
+
+    // Returns whether it was given before the time is over.
+    bool is_given_within(std::chrono::milliseconds time) const {
+        pollfd event{event_.number(), POLLIN, 0};
+        return poll(&event, 1, static_cast<int>(time.count())) > 0;
     }
 
     void stop() const { eventfd_write(event_.number(), 1); }

@@ -1,5 +1,7 @@
 #include "program/stream.h"
 
+#include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,30 +22,12 @@ Error nobody_reads() {
     return {Code::output_unwritable, "standard output is closed: the program that reads the answers has ended"};
 }
 
-// The bytes of a row are behind its line, and have to be read also where they are of no use.
-void read_bytes(Request& request, StreamInput& input) {
-    const ActivityScope scope("read", request.name);
-    for (InputFile& file : request.inputs) {
-        if (!file.size) continue;
-        if (request.error) {
-            input.drop(*file.size);
-            continue;
-        }
-        std::optional<std::string> bytes = input.bytes(*file.size);
-        if (bytes)
-            file.bytes = std::move(*bytes);
-        else
-            request.error =
-                error_of(Code::internal, "", [&] { refuse_input(name_in_messages(file), "it is larger than memory"); });
-    }
-}
-
 Row decoded(const Request& request, const Model& model) {
     const ActivityScope scope("read", request.name);
     Row row{.name = request.name, .inputs = {}, .error = request.error};
     if (!row.error)
-        row.error = error_of(Code::input_unreadable, "the inputs cannot be read: ",
-                             [&] { row.inputs = read_inputs(request, model); });
+        row.error = error_of(Code::input_unreadable,
+                             "the inputs cannot be read: ", [&] { row.inputs = read_inputs(request, model); });
     return row;
 }
 
@@ -61,7 +45,8 @@ class Stream {
         watcher_ = std::thread([this] { watch(); });
         writer_ = std::thread([this] { write(); });
         reader_ = std::thread([this] { read(); });
-        const auto failed = error_of(Code::internal, "the stream of requests cannot be answered: ", [this] { compute(); });
+        const auto failed =
+            error_of(Code::internal, "the stream of requests cannot be answered: ", [this] { compute(); });
         answers_.close(failed ? failed : requests_.error());
         end_threads();
         if (const auto error = answers_.error()) throw Error(*error);
@@ -70,13 +55,17 @@ class Stream {
   private:
     void read() {
         const AlternateStack stack;
-        requests_.close(error_of(Code::internal, "the stream of requests cannot be read: ", [this] {
+        const auto failed = error_of(Code::internal, "the stream of requests cannot be read: ", [this] {
             StreamInput input(in_, stop_);
             for (size_t number = 0;; ++number) {
                 const std::optional<std::string> line = input.line();
-                if (!line || !requests_.push(read_batch(number, *line, input))) return;
+                if (!line) return;
+                ++unanswered_;
+                if (!requests_.push(read_batch(number, *line, input))) return;
             }
-        }));
+        });
+        is_read_ = true;
+        requests_.close(failed);
     }
 
     Batch read_batch(size_t number, const std::string& line, StreamInput& input) const {
@@ -88,7 +77,10 @@ class Stream {
         }
         Batch batch{.number = number, .rows = {}};
         for (Request& request : requests) {
-            read_bytes(request, input);
+            {
+                const ActivityScope scope("read", request.name);
+                read_bytes(request, input);
+            }
             batch.rows.push_back(decoded(request, model_));
             request.inputs.clear();
         }
@@ -96,20 +88,21 @@ class Stream {
     }
 
     void compute() {
-        while (std::optional<Batch> batch = requests_.pop()) {
-            const size_t last = batch->rows.size() - 1;
-            compute_batch(model_, std::move(*batch), [this, last](RowAnswer answer) {
-                const bool is_last = answer.row == last;
+        while (std::optional<Batch> batch = requests_.pop())
+            compute_batch(model_, std::move(*batch), [this](RowAnswer answer) {
+                const bool is_last = answer.is_last;
                 answers_.push(std::move(answer), is_last);
             });
-        }
     }
 
     void write() {
         const AlternateStack stack;
         const auto failed = error_of(Code::output_unwritable, "standard output cannot be written: ", [this] {
             try {
-                while (const std::optional<RowAnswer> answer = answers_.pop()) write_answer(out_, *answer, model_);
+                while (const std::optional<RowAnswer> answer = answers_.pop()) {
+                    if (answer->is_last) --unanswered_;
+                    write_answer(out_, *answer, model_);
+                }
             } catch (const std::system_error& error) {
                 if (error.code().value() == EPIPE) throw nobody_reads();
                 throw;
@@ -119,8 +112,17 @@ class Stream {
     }
 
     // Whoever reads the answers may be killed while an operator computes one that never comes.
-    void watch() {
-        if (stop_.wait_for(out_, 0)) end_at_once_(nobody_reads());
+    void watch() const {
+        if (!stop_.wait_for(out_, 0)) return;
+        while (nothing_is_left())
+            if (stop_.is_given_within(std::chrono::milliseconds(100))) return;
+        end_at_once_(nobody_reads());
+    }
+
+    // Whoever has read the last answer may close both streams before this program has seen the end of its own.
+    bool nothing_is_left() const {
+        pollfd in{in_, POLLIN, 0};
+        return unanswered_ == 0 && (is_read_ || (poll(&in, 1, 0) > 0 && (in.revents & POLLHUP)));
     }
 
     void end_threads() {
@@ -138,6 +140,8 @@ class Stream {
     int in_, out_;
     const std::function<void(const Error&)>& end_at_once_;
     StopSignal stop_;
+    std::atomic<size_t> unanswered_ = 0;  // requests whose last answer was not begun to be written
+    std::atomic<bool> is_read_ = false;   // all of the stream
     StageQueue<Batch> requests_;
     StageQueue<RowAnswer> answers_;
     std::thread watcher_, writer_, reader_;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 #include "opwright/host/error.h"
+#include "program/unreadable.h"
 
 namespace opwright::host {
 namespace {
@@ -13,8 +15,7 @@ namespace {
     throw Error(Code::input_unreadable, "the stream of requests " + why);
 }
 
-constexpr const char* cut_off =
-    "; expected it to end behind a request: the program that writes it may have been ended";
+constexpr const char* cut_off = "; expected it to end behind a request: the program that writes it may have been ended";
 
 }  // namespace
 
@@ -29,8 +30,9 @@ std::optional<std::string> StreamInput::line() {
         const char* const end = std::find(start, start + buffered(), '\n');
         const auto size = static_cast<size_t>(end - start);
         if (line.size() + size > longest_line)
-            refuse_stream("has a line that is longer than 16 MiB; expected a request on each line, and large inputs as "
-                          "bytes behind it");
+            refuse_stream(
+                "has a line that is longer than 16 MiB; expected a request on each line, and large inputs as "
+                "bytes behind it");
         line.append(start, size);
         const bool is_whole = size < buffered();
         start_ += size + (is_whole ? 1 : 0);
@@ -85,6 +87,22 @@ bool StreamInput::fill() {
     start_ = 0;
     end_ = read_into(buffer_.data(), buffer_.size());
     return end_ > 0;
+}
+
+void read_bytes(Request& row, StreamInput& input) {
+    for (InputFile& file : row.inputs) {
+        if (!file.size) continue;
+        if (row.error) {
+            input.drop(*file.size);
+            continue;
+        }
+        std::optional<std::string> bytes = input.bytes(*file.size);
+        if (bytes)
+            file.bytes = std::move(*bytes);
+        else
+            row.error =
+                error_of(Code::internal, "", [&] { refuse_input(name_in_messages(file), "it is larger than memory"); });
+    }
 }
 
 }  // namespace opwright::host

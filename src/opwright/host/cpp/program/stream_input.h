@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "program/requests.h"
 #include "program/stop_signal.h"
 
 namespace opwright::host {
@@ -39,5 +40,9 @@ class StreamInput {
     std::vector<char> buffer_;
     size_t start_ = 0, end_ = 0;  // of what the buffer holds
 };
+
+// The bytes of the row's inputs, which come behind its line. Those of no use, because the row has an error, are read
+// too. Throws Error as the methods above.
+void read_bytes(Request& row, StreamInput& input);
 
 }  // namespace opwright::host

@@ -19,9 +19,7 @@
 
 // All of the program but its `main`, and but the handlers of signals and of `exit`, which are the fuzzer's here.
 #define main opwright_host_main
-#define seconds_since seconds_since_start
 #include "program/main.cpp"
-#undef seconds_since
 #undef main
 
 namespace opwright::host {
@@ -93,7 +91,8 @@ bool is_small(host::Options& options) {
     options.threads = std::min(options.threads, 1);
     options.repeat = std::min(options.repeat, 3);
     options.warm_up = std::min(options.warm_up, 2);
-    if (options.requests == "-" || !stays_here(options.output) || (options.json != "-" && !stays_here(options.json)))
+    if (options.stream || options.memory_limit || options.requests == "-" || !stays_here(options.output) ||
+        (options.json != "-" && !stays_here(options.json)))
         return false;
     const auto is_elsewhere = [](const host::Request& one) { return !one.error && !stays_here(one.output); };
     try {

@@ -82,4 +82,14 @@ std::string changed_json(std::string text, std::span<const std::string_view> wor
     return whole.dump(random.one_in(4) ? -1 : 1, ' ', random.one_in(2), Json::error_handler_t::replace);
 }
 
+std::string changed_json_lines(std::string text, std::span<const std::string_view> words, Random& random) {
+    if (random.one_in(4)) return changed_json(std::move(text), words, random);
+    const size_t place = random.below(text.size() + 1);
+    const size_t start = place == 0 ? 0 : text.rfind('\n', place - 1) + 1;
+    const size_t end = std::min(text.find('\n', place), text.size());
+    std::string line = changed_json(text.substr(start, end - start), words, random);
+    if (random.one_in(4)) line += "\n" + line;
+    return text.replace(start, end - start, line);
+}
+
 }  // namespace opwright::fuzz

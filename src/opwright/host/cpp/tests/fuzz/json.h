@@ -11,4 +11,7 @@ namespace opwright::fuzz {
 
 std::string changed_json(std::string text, std::span<const std::string_view> words, Random& random);
 
+// The same for one of the lines of JSON, most of the time.
+std::string changed_json_lines(std::string text, std::span<const std::string_view> words, Random& random);
+
 }  // namespace opwright::fuzz

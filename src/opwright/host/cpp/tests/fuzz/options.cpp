@@ -12,12 +12,14 @@
 namespace opwright::fuzz {
 namespace {
 
-constexpr std::array<std::string_view, 34> option_words{
-    "--input",  "-i",        "--requests", "--output",  "-o",      "--top-k",  "--json",      "--verify",
-    "--repeat", "--warm-up", "--threads",  "--runners", "--help",  "-h",       "--",          "-",
-    "=",        "x=x.npy",   "--top-k=3",  "--json=-",  "-ix.npy", "-i=x.npy", "--no-verify", "--verify=false",
-    "--config", "[",         "]",          "{}",        "\"",      "'",        "%%",          "bundle",
-    "x.npz",    "\xff"};
+constexpr std::array<std::string_view, 37> option_words{
+    "--input",   "-i",       "--requests", "--output",  "-o",          "--top-k",
+    "--json",    "--verify", "--repeat",   "--warm-up", "--threads",   "--runners",
+    "--help",    "-h",       "--",         "-",         "=",           "x=x.npy",
+    "--top-k=3", "--json=-", "-ix.npy",    "-i=x.npy",  "--no-verify", "--verify=false",
+    "--config",  "[",        "]",          "{}",        "\"",          "'",
+    "%%",        "bundle",   "x.npz",      "\xff",      "--stream",    "--memory-limit",
+    "1000000000"};
 
 std::string read_options(std::string_view input) {
     return outcome_of({Code::usage}, [input] {
@@ -26,7 +28,9 @@ std::string read_options(std::string_view input) {
         require(found->top_k >= 0 && found->top_k <= 1000000 && found->repeat >= 1 && found->warm_up >= 0 &&
                     found->threads >= 0 && found->threads <= 4096 && found->runners >= 1 && found->runners <= 4096,
                 "a number out of its range");
-        require(found->verify != (!found->inputs.empty() || !found->requests.empty()), "not one thing to do");
+        const bool is_asked = !found->inputs.empty() || !found->requests.empty();
+        require(int{found->verify} + int{is_asked} + int{found->stream} == 1, "not one thing to do");
+        require(!found->stream || (found->json == "-" && found->output.empty()), "a stream that goes elsewhere");
     });
 }
 

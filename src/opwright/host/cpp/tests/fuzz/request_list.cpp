@@ -48,23 +48,16 @@ std::string read_request_list(std::string_view input) {
                 require_plain(*request.error, {Code::input_unreadable});
                 continue;
             }
-            for (const auto& [name, path] : request.inputs)
-                require(!path.empty() && path.find('\0') == std::string::npos, "an input without a path");
+            for (const host::InputFile& file : request.inputs)
+                require(!file.path.empty() && file.path.find('\0') == std::string::npos, "an input without a path");
             require(request.output.find('\0') == std::string::npos, "an output with a NUL");
         }
     });
     return outcome == "accepted" && refused == all ? name_of(Code::input_unreadable) : outcome;
 }
 
-// Of one line, most of the time.
 std::string changed_request_list(std::string input, Random& random) {
-    if (random.one_in(4)) return changed_json(std::move(input), request_words, random);
-    const size_t place = random.below(input.size() + 1);
-    const size_t start = place == 0 ? 0 : input.rfind('\n', place - 1) + 1;
-    const size_t end = std::min(input.find('\n', place), input.size());
-    std::string line = changed_json(input.substr(start, end - start), request_words, random);
-    if (random.one_in(4)) line += "\n" + line;
-    return input.replace(start, end - start, line);
+    return changed_json_lines(std::move(input), request_words, random);
 }
 
 }  // namespace

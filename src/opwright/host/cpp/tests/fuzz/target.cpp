@@ -9,7 +9,7 @@
 namespace opwright::fuzz {
 
 std::span<const Target* const> targets() {
-    static constexpr std::array all{&manifest, &npy,    &npz,   &picture, &request_list,
+    static constexpr std::array all{&manifest, &npy,    &npz,   &picture, &request_list, &stream,
                                     &options,  &golden, &model, &package, &bundle};
     return all;
 }

@@ -20,7 +20,7 @@ struct Target {
     std::string (*changed)(std::string input, Random& random);
 };
 
-extern const Target manifest, npy, npz, picture, request_list, options, golden, model, package, bundle;
+extern const Target manifest, npy, npz, picture, request_list, stream, options, golden, model, package, bundle;
 
 // All of them.
 std::span<const Target* const> targets();

@@ -1,0 +1,307 @@
+"""How a stream of requests ends where it is broken, and where a host or its driver is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tests.integration.host.shims import compile_c
+from tests.integration.host.streams import Given, driven, npy, request, stream
+from tests.integration.host.test_stream import BOTH, IMAGE, SHIFT, Counts, put_model, x
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.integration.conftest import BuildOnce
+    from tests.integration.host.conftest import Bundle
+
+EXPECTED = (
+    '; expected {"inputs": {"name": "file"}}, or {"batch": [...]} of such rows; {"bytes": N} can stand for a file '
+    "whose N bytes follow the line. How many bytes follow this line is unknown, so the stream ends here"
+)
+# A line that says nothing of what follows it, and why it is refused.
+LINES = {
+    "nothing": (b"", "is not JSON"),
+    "no JSON": (b"{", "is not JSON"),
+    "no object": (b"[1, 2]", "has no inputs"),
+    "no inputs": (b"{}", "has no inputs"),
+    "an unknown key": (b'{"inputs": {}, "priority": 1}', 'has an unknown "priority"'),
+    "an output": (b'{"inputs": {}, "output": "a.npz"}', 'has an unknown "output"'),
+    "a key twice": (b'{"inputs": {"x": "a", "x": "b"}}', 'has the key "x" twice'),
+    "too deep": (b'{"inputs": ' + b"[" * 100_000, "nests deeper than 8 levels"),
+    "too wide": (
+        b'{"inputs": {%s}}' % b",".join(b'"%d": "a"' % number for number in range(4097)),
+        "has more than 4096 keys in one object",
+    ),
+    "a number": (b'{"inputs": {"x": 1}}', 'has an input that is neither a file name nor {"bytes": N}'),
+    "another object": (
+        b'{"inputs": {"x": {"bytes": 1, "at": 2}}}',
+        'has an input that is neither a file name nor {"bytes": N}',
+    ),
+    "bytes below 0": (b'{"inputs": {"x": {"bytes": -1}}}', "has an input of -1 bytes"),
+    "half a byte": (b'{"inputs": {"x": {"bytes": 0.5}}}', "has an input of 0.5 bytes"),
+    "too many bytes": (
+        b'{"inputs": {"x": {"bytes": 9223372036854775808}}}',
+        "has an input of 9223372036854775808 bytes",
+    ),
+    "an empty batch": (b'{"batch": []}', "has a batch that is not a list of 1 to 65536 rows"),
+    "a batch of nothing": (b'{"batch": {}}', "has a batch that is not a list of 1 to 65536 rows"),
+    "a batch in a batch": (b'{"batch": [{"batch": []}]}', "has no inputs"),
+    "a batch and inputs": (b'{"batch": [{"inputs": {}}], "inputs": {}}', 'has an unknown "inputs"'),
+    "an output in a batch": (b'{"batch": [{"inputs": {}, "output": "a"}]}', 'has an unknown "output"'),
+}
+
+
+@pytest.mark.parametrize("what", LINES)
+def test_a_line_that_is_no_request_ends_the_stream_behind_the_answers_before_it(
+    program: Path, torchscript: Path, codes: dict[str, int], what: str
+) -> None:
+    line, message = LINES[what]
+    said = stream(program, torchscript, [request(BOTH), request({}), line, b"\n", request(BOTH)])
+    assert [answer.place for answer in said.answers] == [(0, 0), (1, 0)]
+    text = f"request 2 {message}{EXPECTED}"
+    assert said.fatal == {"code": codes["input_unreadable"], "kind": "input_unreadable", "message": text}
+    assert (said.exit_code, said.stderr) == (codes["input_unreadable"], f"host: {text}\n")
+
+
+CUT_OFF = "; expected it to end behind a request: the program that writes it may have been ended"
+# What follows a whole request, and what is said of it.
+ENDS = {
+    "within a line": (b'{"inputs"', f"ends within a line{CUT_OFF}"),
+    "behind a line": (b'{"inputs": {}}', f"ends within a line{CUT_OFF}"),
+    "before bytes": (b'{"inputs": {"image": {"bytes": 7}}}\n', f"ends within the bytes of an input{CUT_OFF}"),
+    "within bytes": (request(BOTH)[:-1], f"ends within the bytes of an input{CUT_OFF}"),
+    "within a batch": (request(BOTH, BOTH)[:-1], f"ends within the bytes of an input{CUT_OFF}"),
+    "within dropped bytes": (
+        b'{"inputs": {"image": {"bytes": 9000000000000000000}}}\n1234',
+        f"ends within the bytes of an input{CUT_OFF}",
+    ),
+    "a line that is too long": (
+        b'{"inputs": {"image": "%s"}}\n' % (b"a" * (1 << 24)),
+        "has a line that is longer than 16 MiB; expected a request on each line, and large inputs as bytes behind it",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ENDS)
+def test_a_stream_that_ends_within_a_request_answers_what_was_whole(
+    program: Path, torchscript: Path, codes: dict[str, int], what: str
+) -> None:
+    rest, message = ENDS[what]
+    said = stream(program, torchscript, [request(BOTH), rest])
+    assert [answer.place for answer in said.answers] == [(0, 0)]
+    assert said.answers[0].outputs
+    assert said.fatal["message"] == f"the stream of requests {message}"
+    assert said.stderr == f"host: the stream of requests {message}\n"
+    assert said.exit_code == said.fatal["code"] == codes["input_unreadable"]
+
+
+# What the operator does is said by the first number of the image.
+SOURCE = """
+#include <opwright/op.h>
+#include <torch/csrc/stable/ops.h>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <unistd.h>
+using opwright::Tensor;
+namespace {
+volatile int zero = 0;
+Tensor blend(Tensor x, double, double) {
+    const float how = x.const_data_ptr<float>()[0];
+    if (how == 1000) *reinterpret_cast<volatile int*>(zero) = 1;
+    if (how == 1001) while (true) pause();
+    if (how == 1002) {
+        std::puts("printed by an operator");
+        std::fflush(stdout);
+        (void)!write(1, "written\\n", 8);
+    }
+    if (how == 1003) std::exit(0);
+    if (how == 1004) {
+        char letter = 0;
+        while (read(0, &letter, 1) > 0) {}
+    }
+    return torch::stable::clone(x);
+}
+}
+OPWRIGHT_LIBRARY(blended, m) { m.def("blend(Tensor x, float scale=2.0, float offset=1.0) -> Tensor"); }
+OPWRIGHT_IMPL(blended, CPU, m) { m.impl("blend", OPWRIGHT_FN(blend)); }
+"""
+CRASH, HANG, PRINT, EXIT, READ = range(1000, 1005)
+
+
+def that(what: int) -> Given:
+    image = IMAGE.copy()
+    image[0, 0, 0, 0] = what
+    return {"image": npy(image), "shift": npy(SHIFT)}
+
+
+@pytest.fixture
+def odd(bundle: Bundle, compile_library: Callable[..., Path]) -> Path:
+    bundle.put("lib/blended.so", compile_library(SOURCE).read_bytes())
+    return bundle.path
+
+
+SIGSEGV = "host: the process was ended by SIGSEGV, an access to memory that is not there"
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_a_crash_names_the_request_and_is_no_line_of_json(program: Path, odd: Path, is_batch: bool) -> None:
+    crashing = request(BOTH, BOTH, that(CRASH), BOTH) if is_batch else request(that(CRASH))
+    said = stream(program, odd, [request(BOTH), request(BOTH), crashing, request(BOTH)])
+    name = "row 2 of request 2" if is_batch else "request 2"
+    assert said.exit_code == -signal.SIGSEGV
+    assert said.stderr == f"{SIGSEGV}, in the operator blended::blend, while it computed {name}\n"
+    assert said.fatal is None
+    places = [answer.place for answer in said.answers]  # as many as were written before the crash
+    assert places == [(0, 0), (1, 0), (2, 0), (2, 1)][: len(places)]
+
+
+def test_an_operator_that_calls_exit_is_an_error_that_names_the_request(
+    program: Path, odd: Path, codes: dict[str, int]
+) -> None:
+    said = stream(program, odd, [request(BOTH), request(that(EXIT))])
+    message = "the process was ended by a call of exit, in the operator blended::blend, while it computed request 1"
+    assert (said.exit_code, said.stderr) == (codes["run_failed"], f"host: {message}\n")
+    assert said.fatal is None
+
+
+CRASHING_DECODER = """
+int tjDecompressHeader3(void* decoder, const unsigned char* bytes, unsigned long size, int* a, int* b, int* c, int* d) {
+    *(volatile int*)0 = 1;
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def crashing_decoder(build_once: BuildOnce) -> Path:
+    def make(folder: Path) -> None:
+        compile_c(folder / "shim.so", CRASHING_DECODER)
+
+    return build_once("crashing_decoder", make) / "shim.so"
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_a_crash_while_a_request_is_read_names_it(
+    program: Path, torchscript: Path, files: Path, crashing_decoder: Path, is_batch: bool
+) -> None:
+    photo: Given = {"image": (files / "photo.jpg").read_bytes(), "shift": npy(SHIFT)}
+    crashing = request(BOTH, photo) if is_batch else request(photo)
+    said = stream(
+        program, torchscript, [request(BOTH), crashing], env={**os.environ, "LD_PRELOAD": str(crashing_decoder)}
+    )
+    assert said.exit_code == -signal.SIGSEGV
+    assert said.stderr == f"{SIGSEGV}, while it read {'row 1 of request 1' if is_batch else 'request 1'}\n"
+
+
+def test_what_an_operator_prints_is_not_of_the_stream(program: Path, odd: Path) -> None:
+    said = stream(program, odd, [request(that(PRINT)), request(BOTH)])
+    assert [answer.place for answer in said.answers] == [(0, 0), (1, 0)]
+    assert (said.exit_code, said.stderr) == (0, "printed by an operator\nwritten\n")
+
+
+def test_an_operator_finds_standard_input_empty_while_the_stream_goes_on(program: Path, odd: Path) -> None:
+    with driven(program, odd) as host:
+        for number, what in enumerate((that(READ), BOTH)):
+            host.ask(request(what))
+            assert host.answer().place == (number, 0)
+        host.stdin.close()
+        assert host.end() == (0, "")
+
+
+GONE = "host: standard output is closed: the program that reads the answers has ended\n"
+
+
+@pytest.mark.parametrize("requests", [1, 20])
+def test_a_host_ends_with_its_driver_also_while_an_operator_hangs(
+    program: Path, odd: Path, codes: dict[str, int], requests: int
+) -> None:
+    with driven(program, odd) as host:
+        host.ask(request(BOTH), *[request(that(HANG))] * requests)
+        assert host.answer().place == (0, 0)
+        host.stdin.close()
+        host.stdout.close()
+        assert host.end() == (codes["output_unwritable"], GONE)
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_a_driver_that_has_all_answers_may_close_both_streams(program: Path, odd: Path, turn: int) -> None:
+    with driven(program, odd) as host:
+        for number in range(turn):
+            host.ask(request(BOTH))
+            assert host.answer().place == (number, 0)
+        host.stdin.close()
+        host.stdout.close()
+        assert host.end() == (0, "")
+
+
+def test_a_host_whose_answers_nobody_reads_ends(program: Path, odd: Path, codes: dict[str, int]) -> None:
+    with driven(program, odd) as host:
+        host.stdout.close()  # standard input is still open
+        assert host.end() == (codes["output_unwritable"], GONE)
+
+
+def test_a_full_disk_behind_the_answers_ends_the_host(
+    program: Path, torchscript: Path, codes: dict[str, int], tmp_path: Path
+) -> None:
+    script = 'ulimit -f 8; exec "$@" >answers'
+    command: list[str | Path] = ["sh", "-c", script, "sh", program, torchscript, "--stream"]
+    done = subprocess.run(command, input=request(BOTH) * 1000, capture_output=True, check=False, cwd=tmp_path)
+    assert done.returncode == codes["output_unwritable"]
+    assert done.stderr.decode().startswith("host: standard output cannot be written: ")
+
+
+@pytest.mark.parametrize(
+    ("closed", "message"),
+    [
+        ("<&-", "the stream of requests cannot be read: Bad file descriptor"),
+        (">&-", "standard output cannot be written"),
+    ],
+)
+def test_a_standard_stream_that_is_closed_is_an_error(
+    program: Path, torchscript: Path, codes: dict[str, int], closed: str, message: str
+) -> None:
+    command: list[str | Path] = ["sh", "-c", f'"$@" {closed}', "sh", program, torchscript, "--stream"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == codes["input_unreadable" if closed == "<&-" else "output_unwritable"]
+    assert message in done.stderr
+
+
+LIMIT = 1 << 30
+
+
+def test_what_needs_more_memory_than_the_limit_is_an_error_of_its_own(
+    program: Path, bundle: Bundle, tmp_path: Path
+) -> None:
+    path = put_model(bundle, Counts()).path
+    large = b'{"inputs": {"x": {"bytes": %d}}}\n' % LIMIT + bytes(LIMIT)
+    between = request(x([0, 1]))
+    said = stream(program, path, [between, request(x([7, 1])), between, large, between], f"--memory-limit={LIMIT}")
+    assert (said.exit_code, said.fatal) == (0, None)
+    errors = [answer.error for answer in said.answers]
+    assert errors[0] == errors[2] == errors[4] is None
+    assert errors[1]
+    assert errors[1][0] == "run_failed"
+    assert "can't allocate memory" in errors[1][1]
+    assert errors[3] == ("input_unreadable", "the content of the input x cannot be read: it is larger than memory")
+    np.save(tmp_path / "x.npy", np.array([[7, 1]], dtype=np.float32))
+    command: list[str | Path] = [program, path, "--input", tmp_path / "x.npy", f"--memory-limit={LIMIT}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "can't allocate memory" in done.stderr
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "many", "9223372036854775808"])
+def test_a_limit_that_is_no_number_of_bytes_is_wrong_usage(
+    program: Path, torchscript: Path, codes: dict[str, int], limit: str
+) -> None:
+    command: list[str | Path] = [program, torchscript, "--stream", f"--memory-limit={limit}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == codes["usage"]
+    assert "--memory-limit" in done.stderr
