@@ -102,7 +102,7 @@ def main() -> None:
         while True:
             time.sleep(3600)
     except KeyboardInterrupt:
-        serve.shutdown()  # type: ignore[no-untyped-call]  # Ray has no types for it
+        serve.shutdown()
 
 
 if __name__ == "__main__":

@@ -124,13 +124,20 @@ def test_a_bundle_that_changed_after_the_pickle_is_refused(fragile: Path, tmp_pa
 
 
 FORKS = """
-import os, sys
+import os, sys, threading, time
 import numpy as np
 import opwright
 images = np.ones((2, 3, 8, 8), np.float32)
 predictor = opwright.Predictor(sys.argv[1])
 predictor.rows(images)
 mine = predictor.pid
+if sys.argv[2:]:
+    # The operator waits at 14: the fork comes while a thread has its turn at the host.
+    waits = images.copy()
+    waits[:, 0, 0, :] = 14
+    asked = threading.Thread(target=predictor.rows, args=([*waits] * 2,))
+    asked.start()
+    time.sleep(0.1)
 child = os.fork()
 if child == 0:
     assert predictor.pid is None
@@ -145,8 +152,22 @@ print(mine)
 """
 
 
-def test_a_forked_process_starts_its_own_host_and_both_end_with_their_processes(fragile: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", FORKS, fragile], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("more", [(), ("busy",)], ids=["idle", "busy"])
+def test_a_forked_process_starts_its_own_host_and_both_end_with_their_processes(
+    fragile: Path, more: tuple[str, ...]
+) -> None:
+    command: list[str | Path] = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-W",
+        "default::ResourceWarning",
+        "-c",
+        FORKS,
+        fragile,
+        *more,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert has_ended(int(done.stdout))
 
