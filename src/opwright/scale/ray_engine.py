@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 # How often Ray may give up without a single new shard.
 _FRUITLESS = 3
+_PATIENCE_S = 10.0
 
 
 class RayEngine:
@@ -173,6 +175,7 @@ def _connect(address: str | None, *, needs_nothing: bool) -> bool:
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     if ray.is_initialized():
         return False
+    _check_reachable(address)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     settings: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": logging.ERROR}
     if needs_nothing:  # workers without opwright get it from here
@@ -183,6 +186,18 @@ def _connect(address: str | None, *, needs_nothing: bool) -> bool:
         msg = f"there is no Ray cluster at {address}: {error}"
         raise MapError(msg) from error
     return True
+
+
+def _check_reachable(address: str | None) -> None:
+    """Check that something listens at a HOST:PORT: Ray would try for minutes."""
+    host, colon, port = (address or "").rpartition(":")
+    if not colon or not port.isdecimal() or "/" in host:
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
+    except (OSError, OverflowError) as error:
+        msg = f"there is no Ray cluster at {address}: {error}. Name HOST:PORT as `ray status` prints it, or `local`"
+        raise MapError(msg) from error
 
 
 def _most_workers(work: Work) -> int:

@@ -34,7 +34,7 @@ def arrays(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def on_ray(fragile: Path, arrays: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Summaries of maps on a cluster, by what was killed meanwhile."""
     script = Path(__file__).with_name("cluster.py")
-    words = [sys.executable, script, fragile, arrays, tmp_path_factory.mktemp("results")]
+    words: list[str | Path] = [sys.executable, script, fragile, arrays, tmp_path_factory.mktemp("results")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
@@ -72,9 +72,8 @@ def test_a_crash_and_a_damaged_file_are_the_only_error_rows(on_ray: Any) -> None
 
 
 def test_a_cluster_that_is_not_there_is_named(fragile: Path, arrays: Path, tmp_path: Path) -> None:
-    words = [Path(sys.executable).with_name("opwright"), "map", fragile, arrays, "-o", tmp_path / "out"]
-    done = subprocess.run(
-        [*words, "--on", "ray", "--address", "127.0.0.1:1"], capture_output=True, text=True, check=False
-    )
+    program = Path(sys.executable).with_name("opwright")
+    words: list[str | Path] = [program, "map", fragile, arrays, "-o", tmp_path / "out", "--on", "ray"]
+    done = subprocess.run([*words, "--address", "127.0.0.1:1"], capture_output=True, text=True, check=False)
     assert done.returncode == opwright.MapError.exit_code
     assert "there is no Ray cluster at 127.0.0.1:1" in done.stderr
