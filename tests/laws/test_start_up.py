@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 OPWRIGHT = Path(sys.executable).with_name("opwright")
-VERBS = ("new", "build", "check", "bench", "ship", "migrate", "verify", "run", "cache", "doctor")
-HEAVY = {"torch", "numpy", "matplotlib", "jinja2", "rich", "elftools", "filelock", "ninja", "platformdirs", "pydantic"}
+VERBS = ("new", "build", "check", "bench", "ship", "migrate", "verify", "run", "map", "cache", "doctor")
+HEAVY = {
+    *("torch", "numpy", "matplotlib", "jinja2", "rich", "elftools", "filelock", "ninja", "platformdirs", "pydantic"),
+    *("pyarrow", "fsspec", "ray"),
+}
 # The templates of a new library need it.
 OF_NEW = {"jinja2"}
 
