@@ -21,8 +21,8 @@ from tests.interpreter import python
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-HEADERS = Path(__file__).parents[2] / "src/opwright/include"
 PACKAGES = Path(__file__).parents[1] / "packages"
+HEADERS = Path(__file__).parents[2] / "src/opwright/include"
 TORCH = Path(torch.__file__).parent
 COMPILE = (
     *("g++", "-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique"),
@@ -88,6 +88,15 @@ def compiler_refuses(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., 
     return compiler_refuses
 
 
+# In a process of its own: namespaces are taken for as long as a process lives.
+SHIP = """
+import sys
+import opwright
+package, output, format = sys.argv[1:]
+opwright.ship(f"{package}/op.py:model", [package], output=output, format=format)
+"""
+
+
 class BuildOnce(Protocol):
     """Gives the folder that `make` filled, once a session, by whichever worker came first."""
 
@@ -95,9 +104,9 @@ class BuildOnce(Protocol):
 
 
 class Shipped(Protocol):
-    """Ships the model of a folder in tests/packages, once a session; the bundle is not to be changed."""
+    """Gives the bundle of a package of tests/packages in one of the two formats; not to be changed."""
 
-    def __call__(self, package: str, form: str) -> Path: ...
+    def __call__(self, package: str, format: str = "torchscript") -> Path: ...
 
 
 class Cmake(Protocol):
@@ -135,13 +144,13 @@ def build_once(tmp_path_factory: pytest.TempPathFactory) -> BuildOnce:
 
 @pytest.fixture(scope="session")
 def shipped(build_once: BuildOnce) -> Shipped:
-    def shipped(package: str, form: str) -> Path:
+    def shipped(package: str, format: str = "torchscript") -> Path:
         def ship(folder: Path) -> None:
-            words: list[str | Path] = [PACKAGES / package, folder / "bundle", form]
+            words: list[str | Path] = [PACKAGES / package, folder / "bundle", format]
             done = subprocess.run([*python(), "-c", SHIP, *words], capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
 
-        return build_once(f"{package}-{form}", ship) / "bundle"
+        return build_once(f"{package}-{format}", ship) / "bundle"
 
     return shipped
 

@@ -1,4 +1,4 @@
-"""Operators that exist in Python alone, described in an op.py of their own: no test of them needs a compiler."""
+"""What unit tests share: operators that exist in Python alone, described in an op.py of their own; and a manifest."""
 
 from __future__ import annotations
 
@@ -8,6 +8,21 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from opwright.bundle.format.limits import FORMAT
+from opwright.bundle.format.manifest import (
+    Cpu,
+    Dimension,
+    FileFacts,
+    ImageRecipe,
+    Input,
+    InputDim,
+    LibraryFile,
+    Manifest,
+    ModelFile,
+    Operator,
+    Output,
+    TorchVersions,
+)
 from opwright.spec import library_at
 
 if TYPE_CHECKING:
@@ -42,3 +57,39 @@ def describe(tmp_path_factory: pytest.TempPathFactory) -> Describe:
         return library_at(folder)
 
     return describe
+
+
+@pytest.fixture
+def manifest() -> Manifest:
+    digest = "0123456789abcdef" * 4
+    return Manifest(
+        format=FORMAT,
+        opwright="0.1.0",
+        model=ModelFile("model.pt", "torchscript", "float32"),
+        torch=TorchVersions("2.13.0", "2.13", None),
+        device="cpu",
+        cpu=Cpu("x86_64", ("avx2", "fma")),
+        cuda=None,
+        libraries=(
+            LibraryFile("lib/mine.so", ("mine",), "2.11", None, (Operator("mine::f(Tensor x) -> Tensor", True),)),
+        ),
+        inputs=(
+            Input(
+                "image",
+                "float32",
+                (Dimension(1, 64), 3, 224, 224),
+                ImageRecipe(256, (224, 224), (0.5,) * 3, (1.0,) * 3),
+            ),
+            Input("warp", "float64", (3, 3), None),
+        ),
+        equal_dims=((InputDim("warp", 0), InputDim("warp", 1)),),
+        outputs=(Output("output", "float32", (None, 1000)),),
+        tolerance=0.0001,
+        goldens=("goldens/0.pt",),
+        host_program=None,
+        files={
+            "model.pt": FileFacts(3, digest),
+            "lib/mine.so": FileFacts(2, digest),
+            "goldens/0.pt": FileFacts(1, digest),
+        },
+    )

@@ -124,7 +124,8 @@ def map(
             )
         except KeyboardInterrupt:
             progress.end()
-            click.echo(f"interrupted: {progress.line()}. The same command with --resume goes on", err=True)
+            advice = "The same command with --resume goes on" if progress.has_begun else "Nothing was written"
+            click.echo(f"interrupted: {progress.line()}. {advice}", err=True)
             click.get_current_context().exit(_INTERRUPTED)
     if json is not None:
         write_json(json, summary.to_builtins())
@@ -138,17 +139,23 @@ def _show(summary: MapSummary) -> None:
     done = summary.inputs - summary.resumed
     if not done:
         click.echo(f"{summary.output}: nothing is left to do")
-    rows = f"{summary.inputs:,} rows in {summary.shards:,} files, of which {summary.failed:,} failed"
+    rows = (
+        f"{_counted(summary.inputs, 'row')} in {_counted(summary.shards, 'file')}, of which {summary.failed:,} failed"
+    )
     click.echo(f"{summary.output}: {rows}" + (f" ({summary.resumed:,} were there before)" if summary.resumed else ""))
     if done:
         click.echo(
-            f"{done:,} rows in {duration(summary.seconds)}, {three_figures(summary.rows_per_second)}/s, "
-            f"by {summary.workers} workers"
+            f"{_counted(done, 'row')} in {duration(summary.seconds)}, {three_figures(summary.rows_per_second)}/s, "
+            f"by {_counted(summary.workers, 'worker')}"
         )
     if times := ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in summary.latency_seconds.items()):
         click.echo(f"the model took {times}")
     if summary.restarts:
-        click.echo(f"hosts ended early and were started again: {summary.restarts} times")
+        click.echo(f"hosts ended early and were started again: {_counted(summary.restarts, 'time')}")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + "s" * (number != 1)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,8 @@ from opwright.errors import MapError
 if TYPE_CHECKING:
     from opwright.scale.bundle_facts import BundleFacts
 
+_MOST_ROWS = 65536
+
 
 def check_batch(facts: BundleFacts, batch: int) -> None:
     """Raise MapError unless `batch` rows of the bundle can run together."""
@@ -17,6 +19,9 @@ def check_batch(facts: BundleFacts, batch: int) -> None:
         raise MapError(msg)
     if not facts.inputs:
         msg = "the bundle has no inputs: there is nothing to map"
+        raise MapError(msg)
+    if batch > _MOST_ROWS:
+        msg = f"batch is {batch}, and a host runs at most {_MOST_ROWS} inputs together: name a smaller one"
         raise MapError(msg)
     if facts.most_rows is not None and batch > facts.most_rows:
         msg = f"batch is {batch}, and the bundle runs at most {facts.most_rows} of these inputs together: " + (

@@ -38,6 +38,7 @@ def alone(destination: Destination) -> Iterator[None]:
         yield
         return
     private = destination.folder / PRIVATE
+    was_there = destination.folder.exists()
     with contextlib.ExitStack() as stack:
         try:
             private.mkdir(parents=True, exist_ok=True)
@@ -54,14 +55,14 @@ def alone(destination: Destination) -> Iterator[None]:
             yield
         finally:
             if not (destination.folder / JOB_NAME).exists():
-                _remove_traces(destination.folder)
+                _remove_traces(destination.folder, was_there=was_there)
 
 
-def _remove_traces(folder: Path) -> None:
+def _remove_traces(folder: Path, *, was_there: bool) -> None:
     """Remove what a map that did not begin has made."""
     private = folder / PRIVATE
     (private / "lock").unlink(missing_ok=True)
-    for made in (private / "drafts", private, folder):
+    for made in (private / "drafts", private, *([] if was_there else [folder])):
         with contextlib.suppress(OSError):  # it has something else
             made.rmdir()
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opwright.bundle.format.manifest import Input, Manifest
+    from opwright.scale.golden_sizes import Sizes
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def _follow_rows(folder: Path, manifest: Manifest) -> list[bool]:
     first = manifest.inputs[0] if manifest.inputs else None
     if first is None or not _takes_one(first):
         return [False] * len(manifest.outputs)
-    goldens = [golden_sizes(folder / name) for name in manifest.goldens]
+    goldens = [_golden(folder, name, manifest) for name in manifest.goldens]
     return [
         bool(goldens)
         and bool(output.dims)
@@ -127,6 +128,24 @@ def _follow_rows(folder: Path, manifest: Manifest) -> list[bool]:
         and all(outputs[place][:1] == inputs[0][:1] for inputs, outputs in goldens)
         for place, output in enumerate(manifest.outputs)
     ]
+
+
+def _golden(folder: Path, name: str, manifest: Manifest) -> tuple[list[Sizes], list[Sizes]]:
+    """The sizes in a golden, which is what was shipped: nothing of another content is read."""
+    path = folder / name
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror}. Copy the bundle again, whole"
+        raise BundleError(msg) from error
+    if digest != manifest.files[name].sha256:
+        msg = f"{path} has changed since it was shipped: copy the bundle again"
+        raise BundleError(msg)
+    inputs, outputs = golden_sizes(path)
+    if len(inputs) != len(manifest.inputs) or len(outputs) != len(manifest.outputs):
+        msg = f"{path} has {len(inputs)} inputs and {len(outputs)} outputs, unlike the model: ship it again"
+        raise BundleError(msg)
+    return inputs, outputs
 
 
 def _takes_one(first: Input) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -41,17 +42,19 @@ class Columns:
     """The columns of a map's table.
 
     An output that has the same sizes for every row becomes a tensor column: a list of fixed size for one dimension, and
-    Arrow's `fixed_shape_tensor` over such a list for more. Any other becomes a struct of `shape` and `data`.
+    Arrow's `fixed_shape_tensor` over such a list for more. Any other, and one without elements, becomes a struct of
+    `shape` and `data`.
 
     Args:
         outputs: the outputs of the model.
     """
 
     def __init__(self, outputs: Sequence[OutputFacts]) -> None:
-        self._outputs = outputs
+        # Arrow has no lists of fixed size 0: such an output is stored as one whose sizes differ.
+        self._outputs = [replace(one, shape=None) if one.shape and 0 in one.shape else one for one in outputs]
         taken = {field.name for field in (*_OWN, *_OUTCOME)}
         fields = []
-        for output in outputs:
+        for output in self._outputs:
             name = output.name
             while name in taken:
                 name += "_output"

@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from opwright.errors import MapError
+from opwright.errors import MapError, OpwrightError
 from opwright.storage.draft import put
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Readers of tables skip names that begin with an underscore.
 PRIVATE = "_opwright"
 _DRAFTS = f"{PRIVATE}/drafts"
+_ADVICE = ". Resume the map when its file system answers again"
 
 
 def is_url(text: str) -> bool:
@@ -54,13 +55,13 @@ class Destination:
 
     def names(self) -> list[str]:
         """The names of the files at the top of the folder, in no order; none if it does not exist."""
-        if self._folder is not None:
-            with contextlib.suppress(FileNotFoundError):
-                return [entry.name for entry in os.scandir(self._folder)]
-            return []
         with contextlib.suppress(FileNotFoundError):
-            self._remote.invalidate_cache(self._root)
-            return [path.rsplit("/", 1)[1] for path in self._remote.ls(self._root, detail=False)]
+            if self._folder is not None:
+                with telling(str(self), "listed"), os.scandir(self._folder) as entries:
+                    return [entry.name for entry in entries]
+            with telling(str(self), "listed"):
+                self._remote.invalidate_cache(self._root)
+                return [path.rsplit("/", 1)[1] for path in self._remote.ls(self._root, detail=False)]
         return []
 
     @contextlib.contextmanager
@@ -70,32 +71,46 @@ class Destination:
         Raises:
             FileNotFoundError: it does not exist.
         """
-        with cast(
-            "IO[bytes]", (self._folder / name).open("rb") if self._folder is not None else self._at(name)
-        ) as file:
-            yield file
+        if self._folder is not None:
+            with (self._folder / name).open("rb") as file:
+                yield file
+            return
+        with telling(f"{self}/{name}", "read"), self._remote.open(f"{self._root}/{name}", "rb") as remote:
+            yield cast("IO[bytes]", remote)
 
     def read(self, name: str) -> bytes | None:
-        """What the file `name` holds; None if it does not exist."""
-        with contextlib.suppress(FileNotFoundError), self.open(name) as file:
+        """What the file `name` holds; None if it does not exist.
+
+        Raises:
+            MapError: it cannot be read.
+        """
+        with contextlib.suppress(FileNotFoundError), telling(f"{self}/{name}", "read"), self.open(name) as file:
             return file.read()
         return None
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[Path]:
-        """A local path at which to write what becomes the file `name` at the end, unless an exception is raised."""
+        """A local path at which to write what becomes the file `name` at the end, unless an exception is raised.
+
+        Raises:
+            MapError: it cannot be written.
+        """
         if self._folder is None:
             with tempfile.TemporaryDirectory(prefix="opwright-map-") as folder:
                 draft = Path(folder) / "draft"
                 yield draft
-                self._remote.put_file(str(draft), f"{self._root}/{name}")
+                with telling(f"{self}/{name}", "written"):
+                    self._remote.put_file(str(draft), f"{self._root}/{name}")
             return
         drafts = self._folder / _DRAFTS
-        drafts.mkdir(parents=True, exist_ok=True)
         draft = drafts / f"{Path(name).name}.{uuid.uuid4().hex}"
         try:
+            drafts.mkdir(parents=True, exist_ok=True)
             yield draft
             put(draft, self._folder / name)
+        except OSError as error:
+            msg = f"{self}/{name} cannot be written: {reason_of(error)}. Resume the map when it can"
+            raise MapError(msg) from error
         finally:
             draft.unlink(missing_ok=True)
 
@@ -106,9 +121,6 @@ class Destination:
                 left.unlink(missing_ok=True)
             with contextlib.suppress(OSError):  # a worker of a driver that was killed is still at work
                 drafts.rmdir()
-
-    def _at(self, name: str) -> Any:
-        return self._remote.open(f"{self._root}/{name}", "rb")
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -125,3 +137,30 @@ def file_system(url: str) -> tuple[Any, str]:
         msg = f"{url} cannot be used: {error}"
         raise MapError(msg) from error
     return files, str(root)
+
+
+@contextlib.contextmanager
+def telling(name: str, done: str) -> Iterator[None]:
+    """Within it, what goes wrong with a file system becomes a MapError, unless a file does not exist.
+
+    Every remote file system raises exceptions of its own.
+
+    Args:
+        name: of what is used there.
+        done: what is done with it: "read".
+    """
+    try:
+        yield
+    except (FileNotFoundError, OpwrightError):
+        raise
+    except Exception as error:
+        msg = f"{name} cannot be {done}: {reason_of(error)}" + _ADVICE * is_url(name)
+        raise MapError(msg) from error
+
+
+def reason_of(error: Exception) -> str:
+    """What an exception says, in one line."""
+    said = str(error)
+    if isinstance(error, OSError):  # pyarrow says more than the system does
+        said = os.strerror(error.errno) if error.errno else error.strerror or said
+    return " ".join(said.split()) or type(error).__name__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import zipfile
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from opwright.errors import BundleError
@@ -45,15 +46,18 @@ def golden_sizes(path: Path) -> tuple[list[Sizes], list[Sizes]]:
                 inputs, outputs, _ = _SizeReader(file).load()
         return [_sizes(tensor) for tensor in inputs], [_sizes(tensor) for tensor in outputs]
     except (
-        OSError,
-        ValueError,
-        TypeError,
-        IndexError,
+        ArithmeticError,
         AttributeError,
-        KeyError,
         EOFError,
+        LookupError,
+        MemoryError,
+        OSError,
+        RuntimeError,
+        TypeError,
+        ValueError,
         pickle.UnpicklingError,
         zipfile.BadZipFile,
+        zlib.error,
     ) as error:
         msg = f"{path} is not a golden as docs/format.md describes it ({error}): ship the model again"
         raise BundleError(msg) from error

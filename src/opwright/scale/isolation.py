@@ -121,5 +121,5 @@ class Isolation:
                     continue
                 if len(unit) > 1:
                     return [answer for row in unit for answer in self._alone([row])]
-                return [Answer(failure=Failure("run_failed", f"the host {ended.reason} each time it ran this input"))]
+                return [Answer(failure=Failure("run_failed", f"the host {ended.reason}, each time it ran this input"))]
             return answers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 JOB_NAME = f"{PRIVATE}/job.json"
 _FORMAT = 1
+_DIGEST = re.compile("[0-9a-f]{16}")
 _WORDS = {
     "bundle": "the bundle",
     "host": "the PyTorch that the host was built for",
@@ -84,7 +86,7 @@ def read_job(destination: Destination) -> Job | None:
         number = said.pop("format")
         job = Job(**{**said, "shards": tuple(said["shards"])})
         _check(job, number)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         msg = (
             f"{destination}/{JOB_NAME} is not the record of a map that this opwright reads: name another folder for "
             "the results"
@@ -117,8 +119,10 @@ def check_same(recorded: Job, bundle: str, settings: Settings, destination: Dest
 
 def _check(job: Job, number: object) -> None:
     numbers = (job.batch, job.threads, job.shard_rows, job.inputs)
-    texts = (job.bundle, job.host, job.folder, *job.shards)
-    if not all(type(number) is int and number >= 0 for number in numbers) or not all(isinstance(t, str) for t in texts):
+    texts = (job.bundle, job.host, job.folder)
+    if not all(type(one) is int and one > 0 for one in numbers) or not all(isinstance(text, str) for text in texts):
         raise ValueError
-    if number != _FORMAT or not job.shard_rows or len(job.shards) != -(-job.inputs // job.shard_rows):
+    if number != _FORMAT or len(job.shards) != -(-job.inputs // job.shard_rows):
+        raise ValueError
+    if not all(_DIGEST.fullmatch(digest) for digest in job.shards):
         raise ValueError

@@ -89,4 +89,4 @@ class Ledger:
                 failed = int((metadata.metadata or {})[FAILED_KEY])
         except (OSError, pa.ArrowException, KeyError, ValueError):
             return None
-        return Done(shard, failed) if metadata.num_rows == shard.rows else None
+        return Done(shard, failed) if metadata.num_rows == shard.rows and 0 <= failed <= shard.rows else None

@@ -9,8 +9,9 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from opwright.errors import MapError
-from opwright.scale.destination import file_system, is_url
+from opwright.errors import MapError, OpwrightError
+from opwright.report.format import printable
+from opwright.scale.destination import file_system, is_url, reason_of
 from opwright.scale.inputs.tables import TableReader
 from opwright.scale.rows import Failure
 
@@ -118,22 +119,24 @@ def _is_utf8(path: str) -> bool:
 
 
 def _read(path: str, folder: Path) -> bytes | Failure:
-    name = path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    name = printable(os.fsencode(path).decode(errors="backslashreplace")).replace("\n", "\\n").replace("\t", "\\t")
+    if not is_url(path):
+        try:
+            with open(os.path.join(folder, path), "rb") as file:
+                return file.read()
+        except (OSError, ValueError) as error:  # a name may hold a NUL
+            return Failure("input_unreadable", f"the input file {name} cannot be read: {reason_of(error)}")
+    reason = ""
     for pause_s in _PAUSES_S:
         try:
-            return _content(path, folder)
+            files, root = file_system(path)
+            return bytes(files.cat_file(root))
         except _OF_THIS_FILE as error:
-            return Failure("input_unreadable", f"the input file {name} cannot be read: {error.strerror or error}")
-        except OSError as error:  # of the server or the network
-            reason = str(error)
+            return Failure("input_unreadable", f"the input file {name} cannot be read: {reason_of(error)}")
+        except OpwrightError:
+            raise
+        except Exception as error:  # noqa: BLE001  every file system has exceptions of its own
+            reason = reason_of(error)
             time.sleep(pause_s)
     msg = f"{name} cannot be read: {reason}. Resume the map when its file system answers again"
     raise MapError(msg)
-
-
-def _content(path: str, folder: Path) -> bytes:
-    if is_url(path):
-        files, root = file_system(path)
-        return bytes(files.cat_file(root))
-    with open(os.path.join(folder, path), "rb") as file:
-        return file.read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -67,8 +68,7 @@ def shard_digests(items: Iterable[Item], rows: int) -> Iterator[str]:
     """Yields the digest of each `rows` inputs."""
     waiting = iter(items)
     while shard := list(itertools.islice(waiting, rows)):
-        text = "\n".join(f"{item.input}\0{item.files}\0{item.table}\0{item.row}" for item in shard)
-        yield hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
+        yield hashlib.sha256(json.dumps(shard).encode("ascii")).hexdigest()[:16]
 
 
 def _item(name: bytes, files: str | None, table: bytes | None, row: int | None) -> Item:

@@ -67,6 +67,11 @@ class MapProgress:
             self._total, self._before, self._done, self._failed = total, done, 0, failed
             self._began = time.monotonic()
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the inputs are known."""
+        return self._total is not None
+
     def count(self, done: int, failed: int) -> None:
         """Say that so many more rows are done, of which so many failed."""
         with self._guard:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from opwright.scale.rows import Answer
 
 _GROUP_BYTES = 2**26
+# About what a row takes until it is written, beside its arrays.
+_ROW_BYTES = 512
 
 
 class ShardFile:
@@ -40,7 +42,7 @@ class ShardFile:
         self._inputs.append(name)
         self._answers.append(answer)
         self.failed += answer.failure is not None
-        self._bytes += sum(len(array.data) for array in answer.outputs)
+        self._bytes += _ROW_BYTES + sum(len(array.data) for array in answer.outputs)
         if self._bytes >= _GROUP_BYTES:
             self._flush()
 

@@ -78,6 +78,7 @@ class Worker:
         if self._process.stdin is not None:
             os.set_blocking(self._process.stdin.fileno(), False)
         self._is_asking = False
+        self._waited_s = 0.0
         try:
             self._wait_until_ready()
         except BaseException:
@@ -97,7 +98,7 @@ class Worker:
         """
         waiting = iter(units)
         more = True
-        asked_at = time.monotonic()
+        self._waited_s = 0.0
         while True:
             while more and self._has_room():
                 unit = next(waiting, None)
@@ -107,14 +108,12 @@ class Worker:
                     self._ask(unit)
             while self._sent and self._sent[0].is_answered():
                 yield self._sent.popleft().answers
-                asked_at = time.monotonic()
+                self._waited_s = 0.0
             if self._sent:
                 # Before more units are taken: that may take long.
-                self._exchange(asked_at)
+                self._exchange(self._timeout_s)
             elif not more:
                 return
-            else:
-                asked_at = time.monotonic()
 
     def kill(self) -> None:
         """End the host, from any thread; reading its answers fails then."""
@@ -169,12 +168,15 @@ class Worker:
             else:
                 self._selector.unregister(pipe)
 
-    def _exchange(self, since: float | None) -> None:
-        """Wait until something can be read or written, and do so; the time limit begins at `since`."""
-        left_s = None
-        if self._timeout_s is not None and since is not None:
-            left_s = max(0.0, since + self._timeout_s - time.monotonic())
-        ready = self._selector.select(left_s)
+    def _exchange(self, timeout_s: float | None) -> None:
+        """Wait until something can be read or written, and do so.
+
+        The time limit is for the waiting alone, since the last answer: to make units and to use answers takes time that
+        is not the host's.
+        """
+        began = time.monotonic()
+        ready = self._selector.select(None if timeout_s is None else max(0.0, timeout_s - self._waited_s))
+        self._waited_s += time.monotonic() - began
         if not ready:
             self._process.kill()
             cause = f"gave no answer within {self._timeout_s:g} s"
@@ -263,7 +265,8 @@ class Worker:
         text = self._complaints.decode(errors="replace")
         status = self._process.returncode
         reason = cause or _reason(text, status)
-        unanswered = [sent.unit for sent in self._sent if not sent.is_answered()]
+        # Also those without rows, which need no answer: each unit has its place among the answers.
+        unanswered = [sent.unit for sent in self._sent]
         was_killed = cause is None and status in {-signal.SIGKILL, -signal.SIGTERM} and not _LAST_WORDS.search(text)
         return HostEndedError(unanswered, reason, was_killed=was_killed)
 

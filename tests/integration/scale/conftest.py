@@ -1,28 +1,211 @@
-"""Bundles and pictures for what runs over many inputs."""
+"""Maps over a model that does what its inputs say: the bundle, inputs, tables, and programs to be disturbed."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from opwright.host.install import install_host
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from tests.integration.conftest import Shipped
+
+pq = pytest.importorskip("pyarrow.parquet")
+
+# What the operator of tests/packages/mapped does where it finds these numbers.
+SEGFAULT, LEAVE, HANG, EAT_MEMORY, WAIT, REFUSE, KILL = map(float, range(1001, 1008))
+
+
+@dataclass
+class Inputs:
+    """A folder of small arrays."""
+
+    folder: Path
+
+    def add(self, *numbers: float, height: int = 4) -> list[Path]:
+        """Write a file for each number, which is its first element; the names have the order of the numbers."""
+        before = len(list(self.folder.iterdir()))
+        return [self._write(f"{before + place:05d}.npy", number, height) for place, number in enumerate(numbers)]
+
+    def replace(self, place: int, content: bytes) -> None:
+        (self.folder / f"{place:05d}.npy").write_bytes(content)
+
+    def _write(self, name: str, number: float, height: int) -> Path:
+        np.save(self.folder / name, image(number, height))
+        return self.folder / name
+
+
+def image(number: float, height: int = 4) -> np.ndarray[Any, Any]:
+    """An input of the model whose first element is `number`. Sums of its elements are exact."""
+    drawn = np.random.default_rng(int(number)).integers(0, 2**16, (1, 3, height, 4))
+    made = (drawn / 2**16).astype(np.float32)
+    made[0, 0, 0, 0] = number
+    return made
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a table in their order, without the pixels, which are output_1."""
+    paths = sorted(folder.glob("part-*.parquet"))
+    found = [row for path in paths for row in pq.read_table(path).drop_columns(["output_1"]).to_pylist()]
+    assert [row["id"] for row in found] == list(range(len(found)))
+    return found
+
+
+def failures(folder: Path) -> dict[int, tuple[str, str]]:
+    """The rows that failed: status and error by their ids."""
+    return {row["id"]: (row["status"], row["error"]) for row in rows(folder) if row["status"] != "ok"}
+
+
+def state(folder: Path) -> dict[str, str]:
+    """Every file of a folder, with the digest of its content, and every folder."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + 120
+    while not is_so():
+        assert time.monotonic() < until, f"waited in vain until {what}"
+        time.sleep(0.005)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started and that still run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = path.read_text().rpartition(")")
+            if rest.split()[1] == str(pid) and rest.split()[0] != "Z":
+                found.append(int(name.split()[0]))
+    return found
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@dataclass
+class MapProgram:
+    """`opwright map` as a program."""
+
+    process: subprocess.Popen[str]
+    output: Path
+    hosts: list[int] = field(default_factory=list)
+
+    def wait_for_files(self, count: int) -> None:
+        """Wait until so many files of results are there, and remember the hosts that run."""
+        what = f"{count} files of results are there"
+        wait_until(lambda: len(list(self.output.glob("part-*.parquet"))) >= count, what)
+        self.wait_for_hosts(1)
+
+    def wait_for_hosts(self, count: int) -> None:
+        """Wait until so many hosts run, and remember them."""
+
+        def are_running() -> bool:
+            assert self.process.poll() is None, self.process.communicate()
+            self.hosts = children(self.process.pid)
+            return len(self.hosts) >= count
+
+        wait_until(are_running, f"{count} hosts run")
+
+    def end(self, number: signal.Signals | None = None) -> subprocess.CompletedProcess[str]:
+        """Send it a signal, wait until it has ended and so have its hosts."""
+        if number is not None:
+            self.process.send_signal(number)
+        output, errors = self.process.communicate(timeout=120)
+        wait_until(lambda: not any(map(is_running, self.hosts)), "its hosts have ended")
+        return subprocess.CompletedProcess([], self.process.returncode, output, errors)
+
+
+class StartMap(Protocol):
+    """Starts `opwright map` with the bundle and these words; results go to `output`."""
+
+    def __call__(self, *words: str | Path, output: str | Path, **environment: str | Path) -> MapProgram: ...
+
+
+class RunMap(Protocol):
+    """Runs `opwright map` with the bundle and these words to its end; results go to `output`."""
+
+    def __call__(
+        self, *words: str | Path, output: str | Path, **environment: str | Path
+    ) -> subprocess.CompletedProcess[str]: ...
+
+
+@pytest.fixture(scope="session")
+def bundle(shipped: Shipped) -> Path:
+    install_host()
+    return shipped("mapped")
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Inputs:
+    (tmp_path / "inputs").mkdir()
+    return Inputs(tmp_path / "inputs")
+
+
+@pytest.fixture
+def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that lets operators go on which wait; tests make it."""
+    monkeypatch.setenv("MAPPED_GATE", str(tmp_path / "gate"))
+    return tmp_path / "gate"
+
+
+@pytest.fixture
+def start_map(bundle: Path) -> Iterator[StartMap]:
+    started: list[MapProgram] = []
+
+    def start_map(*words: str | Path, output: str | Path, **environment: str | Path) -> MapProgram:
+        command = [sys.executable, "-m", "opwright", "map", bundle, *words, "--output", output]
+        surrounding = {**os.environ, **{name: str(value) for name, value in environment.items()}}
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=surrounding)
+        started.append(MapProgram(process, Path(output)))
+        return started[-1]
+
+    yield start_map
+    for program in started:
+        program.process.kill()
+        program.process.communicate()
+
+
+@pytest.fixture
+def run_map(bundle: Path) -> RunMap:
+    def run_map(*words: str | Path, output: str | Path, **environment: str | Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "opwright", "map", bundle, *words, "--output", output]
+        surrounding = {**os.environ, **{name: str(value) for name, value in environment.items()}}
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=surrounding)
+
+    return run_map
 
 
 @pytest.fixture(scope="session")
 def fragile(shipped: Shipped) -> Path:
     """The bundle of tests/packages/fragile, which crashes at 13; not to be changed."""
-    return shipped("fragile", "torchscript")
+    return shipped("fragile")
 
 
 @pytest.fixture(scope="session")
 def blended(shipped: Shipped) -> Path:
     """The bundle of tests/packages/blended: two inputs, and an output of many sizes; not to be changed."""
-    return shipped("blended", "torchscript")
+    return shipped("blended")
 
 
 @pytest.fixture

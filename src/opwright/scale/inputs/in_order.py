@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import sqlite3
 from typing import TYPE_CHECKING
+
+from opwright.errors import MapError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,12 +24,15 @@ def in_order(names: Iterable[str]) -> Iterator[str]:
         yield from map(os.fsdecode, sorted(first))
         return
     # A database without a name is a temporary file, which SQLite sorts with a bounded cache.
-    with sqlite3.connect("") as database:
+    with contextlib.closing(sqlite3.connect("")) as database:
         database.execute("PRAGMA temp_store = FILE")
         database.execute("CREATE TABLE names (name BLOB)")
         all_names = itertools.chain(first, map(os.fsencode, waiting))
-        database.executemany("INSERT INTO names VALUES (?)", ((name,) for name in all_names))
-        first.clear()
-        for (name,) in database.execute("SELECT name FROM names ORDER BY name"):
-            yield os.fsdecode(name)
-    database.close()
+        try:
+            database.executemany("INSERT INTO names VALUES (?)", ((name,) for name in all_names))
+            first.clear()
+            for (name,) in database.execute("SELECT name FROM names ORDER BY name"):
+                yield os.fsdecode(name)
+        except sqlite3.OperationalError as error:
+            msg = f"the names of the inputs cannot be sorted: {error}. Set TMPDIR to a folder on a larger disk"
+            raise MapError(msg) from error

@@ -8,7 +8,7 @@ import os
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from opwright.errors import MapError
-from opwright.scale.destination import file_system, is_url
+from opwright.scale.destination import file_system, is_url, telling
 from opwright.scale.items import Item
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def items_of_list(path: str) -> Iterator[Item]:
 def _open(path: str) -> Iterator[IO[bytes]]:
     if is_url(path):
         files, root = file_system(path)
-        with files.open(root, "rb") as file:
+        with telling(f"the list {path}", "read"), files.open(root, "rb") as file:
             yield cast("IO[bytes]", file)
     else:
         with open(path, "rb") as file:
@@ -65,14 +65,22 @@ def _open(path: str) -> Iterator[IO[bytes]]:
 def _item_of_request(text: str, folder: str, where: str) -> Item:
     try:
         (files,) = _Request(**json.loads(text))
-        paths = {str(name): _joined(folder, path) for name, path in files.items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        paths = {_encodable(name): _joined(folder, _encodable(path)) for name, path in files.items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         msg = f'{where} is {text:.100}; expected {{"inputs": {{"image": "a.jpg"}}}}, a file for each input'
         raise MapError(msg) from error
     if not paths:
         msg = f"{where} names no file: expected one for each input"
         raise MapError(msg)
     return Item(", ".join(paths.values()), files=json.dumps(paths))
+
+
+def _encodable(text: object) -> str:
+    """The text, which has bytes as a name."""
+    if not isinstance(text, str):
+        raise TypeError
+    os.fsencode(text)
+    return text
 
 
 def _joined(folder: str, path: str) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from opwright.errors import MapError
-from opwright.scale.destination import file_system, is_url
+from opwright.scale.destination import file_system, is_url, telling
 from opwright.scale.items import Item
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opwright.scale.bundle_facts import InputFacts
 
 TABLE_ENDING = ".parquet"
+_EXPECTED = "expected a path, the bytes of a file, or numbers"
 
 
 def items_of_table(path: str, names: Sequence[str]) -> Iterator[Item]:
@@ -54,8 +55,8 @@ class TableReader:
     def __init__(self, inputs: Sequence[InputFacts]) -> None:
         self._inputs = inputs
         self._path = ""
-        self._group = pa.table({})
-        self._start = 0
+        self._group: pa.Table | str = ""
+        self._start = self._end = 0
 
     def row(self, path: str, row: int) -> dict[str, str | bytes]:
         """The values of a row by input, each the path of a file or what one would hold.
@@ -64,8 +65,11 @@ class TableReader:
             MapError: the file cannot be read.
             ValueError: a value is nothing that can be an input; the message says which.
         """
-        if path != self._path or not self._start <= row < self._start + self._group.num_rows:
+        if path != self._path or not self._start <= row < self._end:
             self._read(path, row)
+        if isinstance(self._group, str):
+            msg = f"its part of {path} cannot be read: {self._group}"
+            raise ValueError(msg)
         place = row - self._start
         return {
             one.name: content_at(self._group.column(one.name), place, one, path.rpartition("/")[0])
@@ -78,12 +82,21 @@ class TableReader:
             for group in range(file.num_row_groups):
                 size = file.metadata.row_group(group).num_rows
                 if row < start + size:
-                    self._group = file.read_row_group(group, columns=[one.name for one in self._inputs])
-                    self._path, self._start = path, start
+                    self._path, self._start, self._end = path, start, start + size
+                    self._group = self._read_group(file, group)
                     return
                 start += size
         msg = f"{path} has {start} rows, and had more when the map began"
         raise MapError(msg)
+
+    def _read_group(self, file: pq.ParquetFile, group: int) -> pa.Table | str:
+        """The group, or why it has no rows that could be inputs."""
+        try:
+            return file.read_row_group(group, columns=[one.name for one in self._inputs])
+        except (OSError, pa.ArrowException) as error:
+            if getattr(error, "errno", None) is not None:  # not what the file holds, but its disk or its network
+                raise
+            return " ".join(str(error).split())
 
 
 @contextlib.contextmanager
@@ -91,7 +104,7 @@ def _opened(path: str) -> Iterator[pq.ParquetFile]:
     try:
         if is_url(path):
             files, root = file_system(path)
-            with files.open(root, "rb") as file, pq.ParquetFile(file) as table:
+            with telling(path, "read as Parquet"), files.open(root, "rb") as file, pq.ParquetFile(file) as table:
                 yield table
         else:
             with pq.ParquetFile(path) as table:
@@ -116,6 +129,8 @@ def content_at(column: pa.ChunkedArray, place: int, facts: InputFacts, folder: s
     value = column[place]
     if isinstance(value, pa.StructScalar) and {"bytes", "path"} <= set(value.type.names):  # as datasets have pictures
         value = value["bytes"] if value["bytes"].is_valid else value["path"]
+    if isinstance(value, pa.DictionaryScalar):  # as pandas has categories
+        value = value.value
     if not value.is_valid:
         msg = f"the column {facts.name} holds no value"
         raise ValueError(msg)
@@ -123,7 +138,7 @@ def content_at(column: pa.ChunkedArray, place: int, facts: InputFacts, folder: s
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         path = str(value.as_py())
         return path if not folder or is_url(path) or path.startswith("/") else f"{folder}/{path}"
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return bytes(value.as_py())
     return npy(_array(value, facts), facts)
 
@@ -137,11 +152,22 @@ def _array(value: pa.Scalar, facts: InputFacts) -> np.ndarray[Any, Any]:
     numbers = value.type
     while pa.types.is_list(numbers) or pa.types.is_large_list(numbers) or pa.types.is_fixed_size_list(numbers):
         numbers = numbers.value_type
+    listed = value.as_py()
+    if isinstance(listed, list) and _has_gaps(listed):
+        msg = f"the column {facts.name} holds a list without a value at some places: {_EXPECTED}"
+        raise ValueError(msg)
     try:
-        return np.array(value.as_py(), dtype=numbers.to_pandas_dtype())
+        dtype = np.dtype(numbers.to_pandas_dtype())
+        if dtype.hasobject:
+            raise TypeError
+        return np.array(listed, dtype=dtype)
     except (ValueError, TypeError, NotImplementedError) as error:
-        msg = f"the column {facts.name} holds {value.type}: expected a path, the bytes of a file, or numbers"
+        msg = f"the column {facts.name} holds {value.type}: {_EXPECTED}"
         raise ValueError(msg) from error
+
+
+def _has_gaps(listed: list[Any]) -> bool:
+    return any(_has_gaps(one) if isinstance(one, list) else one is None for one in listed)
 
 
 def npy(array: np.ndarray[Any, Any], facts: InputFacts) -> bytes:

@@ -1,0 +1,56 @@
+"""What several tests of maps share: a bundle, a record of a map, and a folder of files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from opwright.scale.bundle_facts import BundleFacts, InputFacts, OutputFacts
+from opwright.scale.destination import Destination
+from opwright.scale.job import Job
+
+
+class Files(Protocol):
+    """Makes files, and the folders that they are in."""
+
+    def __call__(self, *names: str) -> Path: ...
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    def files(*names: str) -> Path:
+        for name in names:
+            path = tmp_path / "files" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        return tmp_path / "files"
+
+    return files
+
+
+@pytest.fixture
+def facts() -> BundleFacts:
+    """A bundle with one input and one output."""
+    return BundleFacts(
+        digest="d" * 64,
+        device="cpu",
+        is_self_contained=False,
+        bytes=1000,
+        inputs=(InputFacts("x", "float32", ((1, 4), (2, 2))),),
+        outputs=(OutputFacts("y", "float32", (1, 2), 2),),
+        most_rows=4,
+    )
+
+
+@pytest.fixture
+def job() -> Job:
+    """A map of five inputs in three shards."""
+    shards = tuple(f"{number:016x}" for number in range(3))
+    return Job("d" * 64, "2.13.0", batch=2, threads=1, shard_rows=2, folder="/", inputs=5, shards=shards)
+
+
+@pytest.fixture
+def destination(tmp_path: Path) -> Destination:
+    return Destination(str(tmp_path / "results"))
