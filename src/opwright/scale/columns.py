@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from opwright.scale.rows import Answer, Failure
+from opwright.scale.rows import Answer, Array, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opwright.scale.bundle_facts import OutputFacts
-    from opwright.scale.rows import Array
 
 OK = "ok"
 _OWN = (pa.field("id", pa.int64(), nullable=False), pa.field("input", pa.string(), nullable=False))
@@ -41,7 +40,7 @@ _TYPES: dict[str, tuple[pa.DataType, int]] = {
 class Columns:
     """The columns of a map's table.
 
-    An output that has the same sizes for every row becomes a tensor column: a list of fixed size for one dimension, and
+    The dimension of the rows, which is 1 for one row, is left out. An output that has the same sizes for every row becomes a tensor column: a list of fixed size for one dimension, and
     Arrow's `fixed_shape_tensor` over such a list for more. Any other, and one without elements, becomes a struct of
     `shape` and `data`.
 
@@ -50,11 +49,11 @@ class Columns:
     """
 
     def __init__(self, outputs: Sequence[OutputFacts]) -> None:
-        # Arrow has no lists of fixed size 0: such an output is stored as one whose sizes differ.
-        self._outputs = [replace(one, shape=None) if one.shape and 0 in one.shape else one for one in outputs]
+        self._has_row = [output.has_row for output in outputs]
+        self.outputs = [_stored(output) for output in outputs]
         taken = {field.name for field in (*_OWN, *_OUTCOME)}
         fields = []
-        for output in self._outputs:
+        for output in self.outputs:
             name = output.name
             while name in taken:
                 name += "_output"
@@ -68,7 +67,7 @@ class Columns:
         Args:
             first: the id of the first one.
             inputs: the inputs, by their names.
-            answers: what became of each, as `judged` gives it.
+            answers: what became of each, as `fitted` gives it.
         """
         failures = [answer.failure for answer in answers]
         columns: list[pa.Array] = [
@@ -77,21 +76,32 @@ class Columns:
             pa.array([OK if failure is None else failure.status for failure in failures], pa.string()),
             pa.array([None if failure is None else failure.message for failure in failures], pa.string()),
         ]
-        for place, output in enumerate(self._outputs):
+        for place, output in enumerate(self.outputs):
             arrays = [None if answer.failure else answer.outputs[place] for answer in answers]
             columns.append(_column(output, arrays, self.schema.field(len(columns)).type))
         return pa.table(columns, schema=self.schema)
 
-    def judged(self, answer: Answer) -> Answer:
-        """The answer, or a failure if an output does not fit its column."""
-        for output, array in zip(self._outputs, answer.outputs, strict=False):
-            if output.shape is not None and array.shape != output.shape:
+    def fitted(self, answer: Answer) -> Answer:
+        """The answer without the dimension of the rows, or a failure if it is one of several rows."""
+        arrays = []
+        for output, has_row, array in zip(self.outputs, self._has_row, answer.outputs, strict=False):
+            if has_row and array.shape[:1] != (1,):
                 message = (
-                    f"the output {output.name} has the shape {array.shape}, and its column is for {output.shape}: "
-                    "give each row an input of its own"
+                    f"the output {output.name} has the shape {array.shape}, for {array.shape[0]} rows: give each row "
+                    "an input of its own"
                 )
                 return Answer(failure=Failure("output_unwritable", message))
-        return answer
+            arrays.append(Array(array.dtype, array.shape[1:], array.data) if has_row else array)
+        return Answer(tuple(arrays), answer.failure, answer.seconds)
+
+
+def _stored(output: OutputFacts) -> OutputFacts:
+    """The output as its column has it."""
+    shape, rank = output.shape, output.rank
+    if output.has_row:
+        shape, rank = None if shape is None else shape[1:], rank - 1
+    # Arrow has no lists of fixed size 0: such an output is stored as one whose sizes differ.
+    return replace(output, shape=None if shape and 0 in shape else shape, rank=rank)
 
 
 def _column_type(output: OutputFacts) -> pa.DataType:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opwright.scale.columns import OK, Columns
-from opwright.scale.rows import Answer, Array, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,13 +14,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from opwright.scale.bundle_facts import OutputFacts
+    from opwright.scale.rows import Answer, Array
 
 STATUS, ERROR = "status", "error"
 _BEFORE_OUTPUTS = 4  # id, input, status and error of a map's table
 
 
 class Results:
-    """Makes columns of answers. The dimension of the rows, which a map's table keeps as 1, is that of the column.
+    """Makes columns of answers.
 
     Args:
         outputs: the outputs of the model.
@@ -32,25 +31,12 @@ class Results:
     """
 
     def __init__(self, outputs: Sequence[OutputFacts]) -> None:
-        self._whole = Columns(outputs)
-        self._outputs = [_without_row(output) for output in outputs]
-        self._columns = Columns(self._outputs)
-        self._has_row = [output.has_row for output in outputs]
+        self._columns = Columns(outputs)
         self.names: list[str] = self._columns.schema.names[_BEFORE_OUTPUTS:]
 
     def of_one_row(self, answer: Answer) -> Answer:
-        """The answer without the dimension of the rows, or a failure if an output does not fit its column."""
-        answer = self._whole.judged(answer)
-        outputs = []
-        for array, output, has_row in zip(answer.outputs, self._outputs, self._has_row, strict=False):
-            if has_row and array.shape[0] != 1:
-                message = (
-                    f"the output {output.name} has the shape {array.shape}, for {array.shape[0]} rows: give each row "
-                    "an input of its own"
-                )
-                return Answer(failure=Failure("output_unwritable", message))
-            outputs.append(Array(array.dtype, array.shape[1:], array.data) if has_row else array)
-        return Answer(tuple(outputs), answer.failure, answer.seconds)
+        """The answer without the dimension of the rows, or a failure if it is one of several rows."""
+        return self._columns.fitted(answer)
 
     def arrays(self, answers: Sequence[Answer]) -> list[np.ndarray[Any, Any]]:
         """An array for each output: stacked (B, ...), or of objects where the sizes of rows differ.
@@ -60,7 +46,7 @@ class Results:
         Args:
             answers: of the rows, as `of_one_row` gives them.
         """
-        return [self._array(place, answers) for place in range(len(self._outputs))]
+        return [self._array(place, answers) for place in range(len(self._columns.outputs))]
 
     def arrow(self, answers: Sequence[Answer]) -> list[pa.ChunkedArray]:
         """A column for each output, of the types of a map's table. A row that failed is null.
@@ -73,7 +59,7 @@ class Results:
         return columns
 
     def _array(self, place: int, answers: Sequence[Answer]) -> np.ndarray[Any, Any]:
-        output = self._outputs[place]
+        output = self._columns.outputs[place]
         found = [None if answer.failure else as_array(answer.outputs[place]) for answer in answers]
         if output.shape is None:
             objects = np.empty(len(found), dtype=object)
@@ -100,12 +86,6 @@ def statuses(answers: Sequence[Answer]) -> tuple[list[str], list[str | None]]:
         [OK if failure is None else failure.status for failure in failures],
         [None if failure is None else failure.message for failure in failures],
     )
-
-
-def _without_row(output: OutputFacts) -> OutputFacts:
-    if not output.has_row:
-        return output
-    return replace(output, shape=None if output.shape is None else output.shape[1:], rank=output.rank - 1)
 
 
 def _numpy_dtype(name: str) -> np.dtype[Any]:

@@ -128,7 +128,7 @@ class ShardRunner:
         answers = iter(given)
         for item, failure in zip(asked.items, asked.failures, strict=True):
             answer = next(answers) if failure is None else Answer(failure=failure)
-            answer = self._columns.judged(answer)
+            answer = self._columns.fitted(answer)
             name = os.fsencode(item.input).decode(errors="backslashreplace")
             if answer.failure is not None and self._work.limits.strict:
                 msg = f"{name}: {answer.failure.message} ({answer.failure.status}). Without --strict it becomes a row"
