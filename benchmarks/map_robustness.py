@@ -174,7 +174,7 @@ def simulate_ledger(folder: Path) -> None:
     destination = Destination(str(folder / "ledger"))
     began = time.monotonic()
     with destination.writing(PLAN_NAME) as path:
-        write_plan((Item(f"s3://bucket/photographs/{number:09d}.jpg") for number in range(IDS)), path)
+        write_plan((Item(f"s3://bucket/photographs/{number:09d}.jpg") for number in range(IDS)), path, lambda _: None)
     print(f"ledger: plan of {IDS:,} ids: {time.monotonic() - began:.1f} s, ", end="")
     began = time.monotonic()
     with destination.open(PLAN_NAME) as file:

@@ -8,7 +8,7 @@ thread each), the scores to Parquet. In each round, in turn:
 - `opwright map` with one worker, with as many as there are processors, and on Ray;
 - plain Ray Data: paths, a decoder, and an actor for each processor that holds `torch.jit.load` of the scripted model;
 - a DataLoader whose workers decode, and a loop that runs the same scripted model and writes the scores;
-- the host alone: `--repeat` in as many processes as there are processors, on one crop that is read once.
+- the host alone: `--repeat` in as many processes as there are processors, on one batch of decoded crops, read once.
 
 All tables of opwright have to be equal, by the SHA-256 of their files, and the scores of the others close to them; else
 nothing is printed but that. The peers run with several batch sizes and numbers of workers on a tenth of the rows first,
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from mapped.peers import decoded  # beside this script
 from PIL import Image
 from rich.console import Console
 from rich.table import Table
@@ -69,7 +70,17 @@ def crops(folder: Path, count: int) -> None:
 def ship(folder: Path, form: str) -> Path:
     """Ship the model."""
     bundle = folder / "bundle"
-    words = [OPWRIGHT, "ship", f"{MODEL}:rectified_resnet18", "--ops", OPS, "--format", form, "-o", bundle]
+    words: list[str | Path] = [
+        OPWRIGHT,
+        "ship",
+        f"{MODEL}:rectified_resnet18",
+        "--ops",
+        OPS,
+        "--format",
+        form,
+        "-o",
+        bundle,
+    ]
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
     return bundle
 
@@ -77,7 +88,7 @@ def ship(folder: Path, form: str) -> Path:
 def run_map(bundle: Path, pictures: Path, output: Path, *more: str) -> float:
     """Rows per second of `opwright map`, by the time of its process."""
     began = time.perf_counter()
-    words = [OPWRIGHT, "map", bundle, pictures, "-o", output, *more]
+    words: list[str | Path] = [OPWRIGHT, "map", bundle, pictures, "-o", output, *more]
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return count_rows(output) / (time.perf_counter() - began)
 
@@ -85,14 +96,17 @@ def run_map(bundle: Path, pictures: Path, output: Path, *more: str) -> float:
 def run_peer(kind: str, pictures: Path, output: Path, scripted: Path, *more: str) -> float:
     """Rows per second of a peer, by the time of its process."""
     began = time.perf_counter()
-    words = [sys.executable, PEER, kind, pictures, output, scripted, *more]
+    words: list[str | Path] = [sys.executable, PEER, kind, pictures, output, scripted, *more]
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return count_rows(output) / (time.perf_counter() - began)
 
 
-def run_host(bundle: Path, picture: Path, seconds: float = 20.0) -> float:
-    """Runs per second of as many hosts as there are processors."""
-    repeat = max(20, int(seconds / 0.025))
+def run_host(bundle: Path, pictures: Path, rows: int, batch: int) -> float:
+    """Rows per second of as many hosts as there are processors, which run one batch again and again."""
+    paths = sorted(map(str, pictures.iterdir()))[:batch]
+    picture = pictures.parent / "batch.npy"
+    np.save(picture, np.stack([decoded(path).numpy() for path in paths]))
+    repeat = max(20, rows // batch // CORES)
     words = [
         str(host_program()),
         str(bundle),
@@ -107,7 +121,7 @@ def run_host(bundle: Path, picture: Path, seconds: float = 20.0) -> float:
     ]
     hosts = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(CORES)]
     figures = [json.loads(host.communicate()[0].splitlines()[-1]) for host in hosts]
-    return float(sum(one["runs"] / one["wall_seconds"] for one in figures))
+    return float(sum(batch * one["runs"] / one["wall_seconds"] for one in figures))
 
 
 def count_rows(output: Path) -> int:
@@ -187,7 +201,7 @@ def measure(
         ON_RAY: lambda out: run_map(bundle, pictures, out, *batch, "--on", "ray", "--address", "local"),
         RAY_DATA: lambda out: run_peer("ray", pictures, out, scripted, *best[RAY_DATA]),
         LOADER: lambda out: run_peer("loader", pictures, out, scripted, *best[LOADER]),
-        HOST: lambda _: run_host(bundle, pictures / "000000.jpg"),
+        HOST: lambda _: run_host(bundle, pictures, asked.rows, asked.batch),
     }
     figures: dict[str, list[float]] = {name: [] for name in rows}
     for number in range(asked.rounds):

@@ -30,5 +30,5 @@ def test_ray_reads_tensors_and_numbers_and_errors(bundle: Path, inputs: Inputs, 
         ray.shutdown()
     assert sorted(row["id"] for row in rows) == [0, 1, 2]
     assert {row["status"] for row in rows} == {"ok"}
-    assert {np.shape(row["output_0"]) for row in rows} == {(1, 3)}
-    assert {tuple(row["output_1"]["shape"]) for row in rows} == {(1, 3, 4, 4)}
+    assert {np.shape(row["output_0"]) for row in rows} == {(3,)}
+    assert {tuple(row["output_1"]["shape"]) for row in rows} == {(3, 4, 4)}

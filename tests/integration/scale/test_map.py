@@ -132,7 +132,7 @@ def test_a_batch_gives_what_single_rows_give(bundle: Path, inputs: Inputs, tmp_p
     assert rows(tmp_path / "1") == rows(tmp_path / "16")
     ragged = [pq.read_table(tmp_path / name)["output_1"].to_pylist() for name in ("1", "16")]
     assert ragged[0] == ragged[1]
-    assert [cell["shape"] for cell in ragged[0]][::5] == [[1, 3, 4, 4], [1, 3, 5, 4]] * 2 + [[1, 3, 4, 4]]
+    assert [cell["shape"] for cell in ragged[0]][::5] == [[3, 4, 4], [3, 5, 4]] * 2 + [[3, 4, 4]]
 
 
 def test_a_batch_beyond_the_range_of_the_bundle_is_refused(bundle: Path, inputs: Inputs, tmp_path: Path) -> None:
@@ -180,8 +180,8 @@ def test_inputs_that_end_the_host_are_exactly_the_rows_that_fail(
     summary = opwright.map(bundle, inputs.folder, output=tmp_path / "out", workers=2, batch=batch, shard_rows=8)
     found = failures(tmp_path / "out")
     segfault = (
-        "the host was ended by SIGSEGV, an access to memory that is not there, in the operator mapped::act, each time "
-        "it ran this input"
+        "the host was ended by SIGSEGV, an access to memory that is not there, in the operator mapped::act, each time it "
+        "ran this input"
     )
     assert found.pop(39)[0] == "run_failed"
     assert found == {

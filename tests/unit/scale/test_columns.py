@@ -121,15 +121,15 @@ def test_outputs_with_names_of_other_columns_get_names_of_their_own() -> None:
     ]
 
 
-def test_an_output_that_does_not_fit_its_column_is_a_failure() -> None:
-    columns = Columns([OutputFacts("y", "float32", (1, 2), 2), OutputFacts("z", "float32", None, 1)])
-    fits = Answer((Array("float32", (1, 2), bytes(8)), Array("float32", (5,), bytes(20))))
-    assert columns.judged(fits) is fits
-    assert columns.judged(FAILED) is FAILED
+def test_the_dimension_of_the_rows_is_left_out_and_must_be_one() -> None:
+    columns = Columns([OutputFacts("y", "float32", (1, 2), 2, has_row=True), OutputFacts("z", "float32", None, 1)])
+    fits = Answer((Array("float32", (1, 2), bytes(8)), Array("float32", (5,), bytes(20))), None, 0.5)
+    assert columns.fitted(fits) == Answer((Array("float32", (2,), bytes(8)), fits.outputs[1]), None, 0.5)
+    assert columns.fitted(FAILED) == FAILED
     wide = Answer((Array("float32", (3, 2), bytes(24)), Array("float32", (5,), bytes(20))))
-    assert columns.judged(wide).failure == (
+    assert columns.fitted(wide).failure == (
         "output_unwritable",
-        "the output y has the shape (3, 2), and its column is for (1, 2): give each row an input of its own",
+        "the output y has the shape (3, 2), for 3 rows: give each row an input of its own",
     )
 
 

@@ -28,7 +28,8 @@ def test_a_plan_gives_back_every_input(
     path = tmp_path_factory.mktemp("plan") / "inputs.parquet"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_GROUP_ROWS", 3)
-        assert module.write_plan(iter(items), path) == len(items)
+        counts: list[int] = []
+        assert module.write_plan(iter(items), path, counts.append) == len(items)
         plan = module.Plan(io.BytesIO(path.read_bytes()))
         assert list(plan) == items
         if items:

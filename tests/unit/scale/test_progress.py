@@ -26,7 +26,7 @@ class Pipe(io.StringIO):
 
 
 def test_before_the_inputs_are_known_it_says_what_it_does() -> None:
-    assert MapProgress("results").line() == "results: looking for inputs"
+    assert MapProgress("results").line() == "results: 0 inputs found"
 
 
 def test_a_line_has_what_is_done_and_failed_and_the_rate_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,29 +44,34 @@ def test_a_line_has_what_is_done_and_failed_and_the_rate_and_the_time_left(monke
 
 
 def test_a_name_cannot_move_the_cursor() -> None:
-    assert MapProgress("a\x1b[2J").line() == "a\\x1b[2J: looking for inputs"
+    assert MapProgress("a\x1b[2J").line() == "a\\x1b[2J: 0 inputs found"
 
 
 def test_in_a_pipe_there_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LINE_S", 0.001)
     pipe = Pipe()
-    with MapProgress("a" * 200, Console(file=pipe)):
+    with MapProgress("a" * 200, Console(file=pipe)) as progress:
+        progress.look()
         assert pipe.was_written.wait(60)
-    assert set(pipe.getvalue().splitlines()) == {f"{'a' * 200}: looking for inputs"}
+    assert set(pipe.getvalue().splitlines()) == {f"{'a' * 200}: 0 inputs found"}
 
 
 def test_one_that_is_entered_again_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LINE_S", 1000)
     before = threading.active_count()
     with MapProgress("a", Console(file=Pipe())) as progress, progress:
+        progress.look()
+        progress.look()
         assert threading.active_count() == before + 1
     assert threading.active_count() == before
 
 
 def test_on_a_terminal_it_is_one_line_that_changes() -> None:
-    pipe = Pipe("[red]results: looking for inputs")
+    pipe = Pipe("[red]results: 0 inputs found")
     console = Console(file=pipe, force_terminal=True, width=100)
     with MapProgress("[red]results", console) as progress, progress:
+        progress.look()
+        progress.look()
         assert pipe.was_written.wait(60)
     assert pipe.getvalue().count("\n") == 1  # that of the end, after which the line is removed
 
