@@ -41,8 +41,8 @@ class Columns:
     """The columns of a map's table.
 
     The dimension of the rows, which is 1 for one row, is left out. An output that has the same sizes for every row
-    becomes a tensor column: a list of fixed size for one dimension, and Arrow's `fixed_shape_tensor` over such a list for
-    more. Any other, and one without elements, becomes a struct of `shape` and `data`.
+    becomes a tensor column: a list of fixed size for one dimension, and Arrow's `fixed_shape_tensor` over such a list
+    for more. Any other, and one without elements, becomes a struct of `shape` and `data`.
 
     Args:
         outputs: the outputs of the model.

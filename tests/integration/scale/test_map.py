@@ -180,8 +180,8 @@ def test_inputs_that_end_the_host_are_exactly_the_rows_that_fail(
     summary = opwright.map(bundle, inputs.folder, output=tmp_path / "out", workers=2, batch=batch, shard_rows=8)
     found = failures(tmp_path / "out")
     segfault = (
-        "the host was ended by SIGSEGV, an access to memory that is not there, in the operator mapped::act, each time it "
-        "ran this input"
+        "the host was ended by SIGSEGV, an access to memory that is not there, in the operator mapped::act, each time "
+        "it ran this input"
     )
     assert found.pop(39)[0] == "run_failed"
     assert found == {
