@@ -23,11 +23,12 @@ import pyarrow.parquet as pq
 import torch
 
 import opwright
-from opwright.scale.destination import Destination
-from opwright.scale.items import Item
-from opwright.scale.job import Job
-from opwright.scale.ledger import Ledger
-from opwright.scale.plan import PLAN_NAME, Plan, shard_digests, write_plan
+from opwright.scale.inputs.item import Item
+from opwright.scale.layout import PLAN_NAME
+from opwright.scale.results.destination import Destination
+from opwright.scale.results.job import Job
+from opwright.scale.results.ledger import Ledger
+from opwright.scale.results.plan import Plan, shard_digests, write_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable

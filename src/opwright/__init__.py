@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from opwright.loader.record import record
     from opwright.notebook import load_ipython_extension
     from opwright.scale.map import map
-    from opwright.scale.predictor import Predictor
+    from opwright.scale.predictor.predictor import Predictor
     from opwright.spec.find import library_at
     from opwright.spec.library import Library
     from opwright.spec.op import Op
@@ -84,7 +84,7 @@ _HOMES = {
     "Loaded": "opwright.loader.open",
     "Make": "opwright.spec.samples",
     "Op": "opwright.spec.op",
-    "Predictor": "opwright.scale.predictor",
+    "Predictor": "opwright.scale.predictor.predictor",
     "Prepared": "opwright.bencher.rows",
     "Sample": "opwright.spec.samples",
     "SpreadRule": "opwright.bencher.stopping",

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.errors import MapError
-from opwright.scale.destination import PRIVATE
 from opwright.scale.inputs.find import find_items
-from opwright.scale.job import JOB_NAME, Job, check_same, read_job
-from opwright.scale.plan import PLAN_NAME, Plan, shard_digests, write_plan
+from opwright.scale.layout import DRAFTS_NAME, JOB_NAME, LOCK_NAME, PLAN_NAME, PRIVATE
+from opwright.scale.results.job import Job, check_same, read_job
+from opwright.scale.results.plan import Plan, shard_digests, write_plan
 from opwright.storage.lock import has_no_locks, locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from opwright.scale.bundle_facts import BundleFacts
-    from opwright.scale.destination import Destination
-    from opwright.scale.job import Settings
+    from opwright.scale.facts.bundle_facts import BundleFacts
+    from opwright.scale.results.destination import Destination
+    from opwright.scale.results.job import Settings
 
 # So many that workers end at about the same time, and small enough that little is lost with one.
 _SHARDS = 64
@@ -37,12 +37,11 @@ def alone(destination: Destination) -> Iterator[None]:
     if destination.folder is None:
         yield
         return
-    private = destination.folder / PRIVATE
     was_there = destination.folder.exists()
     with contextlib.ExitStack() as stack:
         try:
-            private.mkdir(parents=True, exist_ok=True)
-            is_held = stack.enter_context(locked(private / "lock", patience_s=0))
+            (destination.folder / PRIVATE).mkdir(parents=True, exist_ok=True)
+            is_held = stack.enter_context(locked(destination.folder / LOCK_NAME, patience_s=0))
         except OSError as error:
             if not has_no_locks(error):
                 msg = f"{destination} cannot be written: {error.strerror}. Name a folder that is yours"
@@ -60,9 +59,8 @@ def alone(destination: Destination) -> Iterator[None]:
 
 def _remove_traces(folder: Path, *, was_there: bool) -> None:
     """Remove what a map that did not begin has made."""
-    private = folder / PRIVATE
-    (private / "lock").unlink(missing_ok=True)
-    for made in (private / "drafts", private, *([] if was_there else [folder])):
+    (folder / LOCK_NAME).unlink(missing_ok=True)
+    for made in (folder / DRAFTS_NAME, folder / PRIVATE, *([] if was_there else [folder])):
         with contextlib.suppress(OSError):  # it has something else
             made.rmdir()
 

@@ -9,23 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.errors import MapError
-from opwright.scale.batch_size import check_batch
 from opwright.scale.begin import alone, begin, go_on
-from opwright.scale.bundle_facts import read_facts
-from opwright.scale.destination import Destination, is_url
-from opwright.scale.host_command import host_command, host_version
-from opwright.scale.job import Settings
-from opwright.scale.latencies import Latencies
-from opwright.scale.ledger import Ledger
+from opwright.scale.facts.batch_size import check_batch
+from opwright.scale.facts.bundle_facts import read_facts
 from opwright.scale.progress import MapProgress
+from opwright.scale.results.destination import Destination
+from opwright.scale.results.job import Settings
+from opwright.scale.results.ledger import Ledger
 from opwright.scale.summary import MapSummary
+from opwright.scale.urls import is_url
 from opwright.scale.work import Limits, Work
+from opwright.scale.workers.host_command import host_command, host_version
+from opwright.scale.workers.latencies import Latencies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from opwright.scale.bundle_facts import BundleFacts
-    from opwright.scale.engine import Engine
+    from opwright.scale.engines.engine import Engine
+    from opwright.scale.facts.bundle_facts import BundleFacts
 
 ENGINES = ("local", "ray")
 
@@ -122,10 +123,10 @@ def _engine(
     on: str, folder: Path, work: Work, shown: MapProgress, *, workers: int | None, address: str | None
 ) -> Engine:
     if on == "ray":
-        from opwright.scale.ray_engine import RayEngine
+        from opwright.scale.engines.ray import RayEngine
 
         return RayEngine(folder, work, shown.count, workers=workers, address=address)
-    from opwright.scale.local import LocalEngine
+    from opwright.scale.engines.local import LocalEngine
 
     return LocalEngine(folder, work, shown.count, workers=workers)
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from opwright.scale.bundle_facts import BundleFacts
-    from opwright.scale.destination import Destination
-    from opwright.scale.job import Job
+    from opwright.scale.facts.bundle_facts import BundleFacts
+    from opwright.scale.results.destination import Destination
+    from opwright.scale.results.job import Job
 
 
 @dataclass(frozen=True)

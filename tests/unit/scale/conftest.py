@@ -7,9 +7,9 @@ from typing import Protocol
 
 import pytest
 
-from opwright.scale.bundle_facts import BundleFacts, InputFacts, OutputFacts
-from opwright.scale.destination import Destination
-from opwright.scale.job import Job
+from opwright.scale.facts.bundle_facts import BundleFacts, InputFacts, OutputFacts
+from opwright.scale.results.destination import Destination
+from opwright.scale.results.job import Job
 
 
 class Files(Protocol):

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.errors import MapError
-from opwright.scale.destination import file_system, is_url, telling
+from opwright.scale.inputs.item import Item
 from opwright.scale.inputs.lists import LIST_ENDINGS, items_of_list
 from opwright.scale.inputs.tables import TABLE_ENDING, items_of_table
 from opwright.scale.inputs.tree import LocalTree, RemoteTree, files_below, files_of_pattern, has_pattern
-from opwright.scale.items import Item
+from opwright.scale.urls import file_system, is_url, telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,8 +8,8 @@ import os
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from opwright.errors import MapError
-from opwright.scale.destination import file_system, is_url, telling
-from opwright.scale.items import Item
+from opwright.scale.inputs.item import Item
+from opwright.scale.urls import file_system, is_url, telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from opwright.errors import MapError
-from opwright.scale.destination import file_system, is_url, telling
-from opwright.scale.items import Item
+from opwright.scale.inputs.item import Item
+from opwright.scale.urls import file_system, is_url, telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opwright.scale.bundle_facts import InputFacts
+    from opwright.scale.facts.bundle_facts import InputFacts
 
 TABLE_ENDING = ".parquet"
 _EXPECTED = "expected a path, the bytes of a file, or numbers"

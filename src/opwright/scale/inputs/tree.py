@@ -9,8 +9,8 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from opwright.scale.destination import PRIVATE
 from opwright.scale.inputs.in_order import in_order
+from opwright.scale.layout import PRIVATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from opwright.errors import MapError
+from opwright.scale.inputs.item import Item
 from opwright.scale.inputs.lists import items_of_list
-from opwright.scale.items import Item
 
 EXPECTED = re.escape('; expected {"inputs": {"image": "a.jpg"}}, a file for each input')
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from opwright.errors import MapError
-from opwright.scale.bundle_facts import InputFacts
+from opwright.scale.facts.bundle_facts import InputFacts
 from opwright.scale.inputs.tables import TableReader, items_of_table
 
 pa = pytest.importorskip("pyarrow")

@@ -1,0 +1,120 @@
+"""Runs shards on this machine: some hosts, each driven by a thread."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from opwright.scale.workers.host_command import host_command
+from opwright.scale.workers.isolation import StoppedError
+from opwright.scale.workers.resources import memory_bytes, processors
+from opwright.scale.workers.shard_runner import ShardRunner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from opwright.scale.results.ledger import Shard
+    from opwright.scale.work import Work
+    from opwright.scale.workers.shard_runner import Finished
+
+
+_PATIENCE_S = 10.0
+
+
+class LocalEngine:
+    """Workers on this machine, which take shards one by one.
+
+    Args:
+        bundle: the folder of the bundle.
+        work: the map.
+        count: called after each row with 1, and 1 if it failed, else 0.
+        workers: how many; None for one on each processor.
+    """
+
+    def __init__(
+        self, bundle: Path, work: Work, count: Callable[[int, int], None], *, workers: int | None = None
+    ) -> None:
+        self.workers = workers or max(1, processors() // work.job.threads)
+        self.restarts = 0
+        self._count = count
+        self._command = host_command(bundle, work.facts)
+        self._work = work
+        if work.limits.memory_bytes is None and work.facts.device == "cpu":
+            self._work = replace(work, limits=replace(work.limits, memory_bytes=memory_bytes() // self.workers))
+
+    def run(self, shards: Sequence[Shard]) -> Iterator[Finished]:
+        """Run shards, in any order, and yield each that is written.
+
+        Raises:
+            MapError: a row failed and the map is strict, or the map cannot go on.
+        """
+        # Claimed in their order; the lock is for the iterator.
+        claims = _Claims(shards)
+        said: queue.SimpleQueue[Finished | BaseException | None] = queue.SimpleQueue()
+        runners = [ShardRunner(self._command, self._work, self._count) for _ in range(min(self.workers, len(shards)))]
+        threads = [
+            threading.Thread(target=_run, args=(runner, claims, said), daemon=True, name="opwright-worker")
+            for runner in runners
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            left = len(threads)
+            while left:
+                one = said.get()
+                if isinstance(one, BaseException):
+                    raise one
+                if one is None:
+                    left -= 1
+                else:
+                    yield one
+        finally:
+            claims.end()
+            for runner in runners:
+                runner.stop()
+            until = time.monotonic() + _PATIENCE_S
+            for thread in threads:  # a file system that answers no more may hold one
+                thread.join(max(0.0, until - time.monotonic()))
+            self.restarts += sum(runner.restarts for runner in runners)
+
+
+class _Claims:
+    """Shards that several threads take one by one."""
+
+    def __init__(self, shards: Iterable[Shard]) -> None:
+        self._shards = iter(shards)
+        self._turn = threading.Lock()
+        self._is_ended = False
+
+    def __iter__(self) -> Iterator[Shard]:
+        while (shard := self._next()) is not None:
+            yield shard
+
+    def end(self) -> None:
+        """Give out no more."""
+        self._is_ended = True
+
+    def _next(self) -> Shard | None:
+        with self._turn:
+            return None if self._is_ended else next(self._shards, None)
+
+
+def _run(
+    runner: ShardRunner, claims: Iterable[Shard], said: queue.SimpleQueue[Finished | BaseException | None]
+) -> None:
+    """Run the shards that a worker claims. Its last word is None, or the error that another thread raises for it."""
+    last: BaseException | None = None
+    try:
+        for finished in runner.run(claims):
+            said.put(finished)
+    except StoppedError:
+        pass
+    except BaseException as error:  # noqa: BLE001  raised where it is taken
+        last = error
+    finally:
+        runner.close()
+        said.put(last)

@@ -1,0 +1,223 @@
+"""Runs shards on a Ray cluster, with Ray Data: each actor has a host."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opwright.errors import MapError
+from opwright.scale.engines.travelling_bundle import TravellingBundle, pack
+from opwright.scale.layout import PRIVATE
+from opwright.scale.results.ledger import Ledger
+from opwright.scale.workers.host_command import host_command
+from opwright.scale.workers.latencies import Latencies
+from opwright.scale.workers.resources import memory_bytes, processors
+from opwright.scale.workers.shard_runner import Finished, ShardRunner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from opwright.scale.results.ledger import Shard
+    from opwright.scale.work import Work
+
+# How often Ray may give up without a single new shard.
+_FRUITLESS = 3
+_PATIENCE_S = 10.0
+
+
+class RayEngine:
+    """Workers on a Ray cluster.
+
+    Args:
+        bundle: the folder of the bundle.
+        work: the map.
+        count: called after each shard with the number of its rows, and of those that failed.
+        workers: how many; None for as many as there are processors, or GPUs for a bundle that needs one.
+        address: of the cluster; None for the one that Ray finds, or a new one on this machine.
+
+    Raises:
+        MapError: Ray is not installed, or there is no cluster at the address.
+    """
+
+    def __init__(
+        self,
+        bundle: Path,
+        work: Work,
+        count: Callable[[int, int], None],
+        *,
+        workers: int | None = None,
+        address: str | None = None,
+    ) -> None:
+        self._bundle = bundle
+        self._work = work
+        self._count = count
+        self.restarts = 0
+        self._is_own = _connect(address, needs_nothing=work.facts.is_self_contained)
+        self.workers = workers or _most_workers(work)
+
+    def run(self, shards: Sequence[Shard]) -> Iterator[Finished]:
+        """Run shards, in any order, and yield each that is written.
+
+        Raises:
+            MapError: a row failed and the map is strict, or the map cannot go on.
+        """
+        import ray
+
+        ledger = Ledger(self._work.job, self._work.destination)
+        left = {shard.number: shard for shard in shards}
+        fruitless = 0
+        try:
+            bundle = pack(self._bundle, self._work.facts) if left else None
+            while left and bundle is not None:
+                before = len(left)
+                reason: Exception | None = None
+                try:
+                    for finished in self._run_once(bundle, [*left]):
+                        del left[finished.shard.number]
+                        yield finished
+                except ray.exceptions.RayError as error:
+                    _raise_own(error)
+                    reason = error
+                for shard in [*left.values()]:
+                    if (done := ledger.find(shard)) is not None:
+                        yield self._counted(Finished(shard, done.failed))
+                        del left[shard.number]
+                fruitless = 0 if len(left) < before else fruitless + 1
+                if left and fruitless == _FRUITLESS:
+                    msg = f"Ray gave up, and {len(left)} files of results are missing: {reason}. Resume the map"
+                    raise MapError(msg) from reason
+        finally:
+            if self._is_own:
+                ray.shutdown()
+
+    def _run_once(self, bundle: TravellingBundle, numbers: Sequence[int]) -> Iterator[Finished]:
+        import ray
+
+        facts, job = self._work.facts, self._work.job
+        ledger = Ledger(job, self._work.destination)
+        needs_gpu = facts.device == "cuda"
+        # One row for each shard, and a block for each row: what is lost with an actor is one shard.
+        dataset = ray.data.from_items([{"number": number} for number in numbers], override_num_blocks=len(numbers))
+        dataset.context.enable_progress_bars = False
+        results = dataset.map_batches(
+            ShardActor,
+            fn_constructor_args=(bundle, self._work),
+            batch_size=1,
+            compute=ray.data.ActorPoolStrategy(size=min(self.workers, len(numbers))),
+            num_cpus=None if needs_gpu else job.threads,
+            num_gpus=1 if needs_gpu else None,
+        )
+        for batch in results.iter_batches(batch_size=None, prefetch_batches=0):
+            for number, failed, restarts, latencies in zip(*(batch[name] for name in _RESULT), strict=True):
+                self.restarts += int(restarts)
+                found = Finished(ledger.shard(int(number)), int(failed), Latencies.from_json(str(latencies)))
+                yield self._counted(found)
+
+    def _counted(self, finished: Finished) -> Finished:
+        self._count(finished.shard.rows, finished.failed)
+        return finished
+
+
+_RESULT = ("number", "failed", "restarts", "latencies")
+
+
+class ShardActor:
+    """A worker in a process of Ray.
+
+    Args:
+        bundle: the bundle.
+        work: the map.
+
+    Raises:
+        MapError: this machine does not see the folder of results, or the host does not start.
+    """
+
+    def __init__(self, bundle: TravellingBundle, work: Work) -> None:
+        folder = work.destination.folder
+        if folder is not None and not (folder / PRIVATE).is_dir():
+            msg = f"{folder} is not there on {os.uname().nodename}: expected a folder that all machines share, or a URL"
+            raise MapError(msg)
+        if work.limits.memory_bytes is None and work.facts.device == "cpu":
+            share = memory_bytes() // max(1, processors() // work.job.threads)
+            work = replace(work, limits=replace(work.limits, memory_bytes=share))
+        self._ledger = Ledger(work.job, work.destination)
+        self._runner = ShardRunner(host_command(bundle.here(), work.facts), work)
+
+    def __call__(self, batch: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+        """Run the shards with these numbers; say what became of each."""
+        rows = [self._run(int(number)) for number in batch["number"]]
+        return {name: np.array(column) for name, column in zip(_RESULT, zip(*rows, strict=True), strict=True)}
+
+    def _run(self, number: int) -> tuple[int, int, int, str]:
+        shard = self._ledger.shard(number)
+        # Another worker had written it when it was lost, before it could say so.
+        if (done := self._ledger.find(shard)) is not None:
+            return number, done.failed, 0, Latencies().to_json()
+        before = self._runner.restarts
+        (finished,) = self._runner.run([shard])
+        return number, finished.failed, self._runner.restarts - before, finished.latencies.to_json()
+
+
+def _connect(address: str | None, *, needs_nothing: bool) -> bool:
+    """Connect to a cluster, unless this process is connected; return whether the connection is ours to end."""
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        msg = f"--on ray needs Ray: pip install 'opwright[ray]' ({error})"
+        raise MapError(msg) from error
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    if ray.is_initialized():
+        return False
+    _check_reachable(address)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    settings: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": logging.ERROR}
+    if needs_nothing:  # workers without opwright get it from here
+        settings["runtime_env"] = {"py_modules": [str(Path(__file__).parents[1])]}
+    try:
+        ray.init(**settings)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        msg = f"there is no Ray cluster at {address}: {error}"
+        raise MapError(msg) from error
+    return True
+
+
+def _check_reachable(address: str | None) -> None:
+    """Check that something listens at a HOST:PORT: Ray would try for minutes."""
+    host, colon, port = (address or "").rpartition(":")
+    if not colon or not port.isdecimal() or "/" in host:
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S).close()
+    except (OSError, OverflowError) as error:
+        msg = f"there is no Ray cluster at {address}: {error}. Name HOST:PORT as `ray status` prints it, or `local`"
+        raise MapError(msg) from error
+
+
+def _most_workers(work: Work) -> int:
+    import ray
+
+    there = ray.cluster_resources()
+    if work.facts.device == "cuda":
+        return max(1, int(there.get("GPU", 0)))
+    return max(1, int(there.get("CPU", 0)) // work.job.threads)
+
+
+def _raise_own(error: BaseException | None) -> None:
+    """Raise what opwright itself has raised in a worker, if that is what Ray reports."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, MapError):
+            raise MapError(_own_message(error)) from None
+        error = getattr(error, "cause", None) or error.__cause__ or error.__context__
+
+
+def _own_message(error: MapError) -> str:
+    return str(error.args[0]) if error.args else str(error)

@@ -1,0 +1,82 @@
+"""Brings a bundle to every machine of a Ray cluster."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opwright.errors import MapError
+from opwright.storage.lock import locked
+
+if TYPE_CHECKING:
+    from opwright.scale.facts.bundle_facts import BundleFacts
+
+_MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class TravellingBundle:
+    """A bundle on its way to workers.
+
+    Attributes:
+        folder: where it is on the machine of the driver, and perhaps on others.
+        digest: the SHA-256 of its manifest.
+        packed: its files as a tar archive, in Ray's object store.
+    """
+
+    folder: Path
+    digest: str
+    packed: Any
+
+    def here(self) -> Path:
+        """The folder of the bundle on this machine: the same one where there is one, else a copy.
+
+        Copies stay in the system's folder for temporary files, for further workers and further maps.
+
+        Raises:
+            MapError: the folder for copies belongs to somebody else.
+        """
+        if _digest(self.folder) == self.digest:
+            return self.folder
+        copies = Path(tempfile.gettempdir()) / f"opwright-bundles-{os.getuid()}"
+        copies.mkdir(mode=0o700, exist_ok=True)
+        if copies.is_symlink() or copies.stat().st_uid != os.getuid():
+            msg = f"{copies} belongs to somebody else: remove it, or set TMPDIR to a folder that is yours"
+            raise MapError(msg)
+        copy = copies / self.digest
+        with locked(copies / f"{self.digest}.lock"):
+            if _digest(copy) != self.digest:
+                self._unpack(copy)
+        return copy
+
+    def _unpack(self, copy: Path) -> None:
+        import ray
+
+        with tempfile.TemporaryDirectory(dir=copy.parent) as holder:
+            draft = Path(holder) / "bundle"
+            with tarfile.open(fileobj=io.BytesIO(ray.get(self.packed))) as archive:
+                archive.extractall(draft, filter="data")
+            draft.rename(copy)
+
+
+def pack(folder: Path, facts: BundleFacts) -> TravellingBundle:
+    """Put a bundle into the object store of the Ray that this process is connected to."""
+    import ray
+
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        archive.add(folder, arcname=".")
+    return TravellingBundle(folder, facts.digest, ray.put(packed.getvalue()))
+
+
+def _digest(folder: Path) -> str | None:
+    try:
+        return hashlib.sha256((folder / _MANIFEST).read_bytes()).hexdigest()
+    except OSError:
+        return None

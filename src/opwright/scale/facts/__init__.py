@@ -1,0 +1,1 @@
+"""Reads what a map has to know of its bundle."""

@@ -1,0 +1,162 @@
+"""Makes the row that a host is asked from an input: a path, or bytes where the host cannot read the file itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import deque
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING
+
+from opwright.errors import MapError, OpwrightError
+from opwright.report.format import printable
+from opwright.scale.inputs.tables import TableReader
+from opwright.scale.rows import Failure
+from opwright.scale.urls import file_system, is_url, reason_of
+from opwright.scale.workers.isolation import StoppedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from opwright.scale.facts.bundle_facts import BundleFacts
+    from opwright.scale.inputs.item import Item
+    from opwright.scale.rows import Row
+
+# Reading a remote file is mostly waiting: several are read at a time.
+_READ_AHEAD = 16
+# What only concerns one input; another error may be over soon.
+_OF_THIS_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+_POLL_S = 0.5
+_PAUSES_S = (0.5, 1.0, 2.0, 4.0)
+
+
+class Loader:
+    """Makes rows from inputs.
+
+    Args:
+        facts: the bundle.
+        folder: where relative paths begin.
+    """
+
+    def __init__(self, facts: BundleFacts, folder: Path) -> None:
+        self._facts = facts
+        self._folder = folder
+        self._tables = TableReader(facts.inputs)
+        self._stopped = threading.Event()
+
+    def rows(self, items: Iterable[Item]) -> Iterator[Row | Failure]:
+        """Yields the row of each input, or why there is none.
+
+        Raises:
+            MapError: a table or a remote file cannot be read for a reason that is not the input's.
+        """
+        return self.filled(map(self._row, items))
+
+    def filled(self, rows: Iterable[Row | Failure]) -> Iterator[Row | Failure]:
+        """Yields each row with bytes in the place of paths that the host cannot read itself, or why it cannot be read.
+
+        Raises:
+            MapError: a remote file cannot be read for a reason that is not the row's.
+        """
+        ahead: deque[Row | Failure | Future[Row | Failure]] = deque()
+        for row in rows:
+            ahead.append(self._filled(row))
+            while ahead and (len(ahead) > _READ_AHEAD or not isinstance(ahead[0], Future)):
+                yield self._settled(ahead.popleft())
+        yield from map(self._settled, ahead)
+
+    def close(self) -> None:
+        """Wait for no more reads, from any thread: `rows` raises StoppedError then."""
+        self._stopped.set()
+
+    def _settled(self, made: Row | Failure | Future[Row | Failure]) -> Row | Failure:
+        if not isinstance(made, Future):
+            return made
+        while not wait([made], _POLL_S).done:
+            if self._stopped.is_set():
+                raise StoppedError
+        return made.result()
+
+    def _submit(self, values: Row) -> Future[Row | Failure]:
+        """Read in a thread of its own, for which nobody has to wait: a server may never answer."""
+        future: Future[Row | Failure] = Future()
+
+        def read() -> None:
+            try:
+                future.set_result(self._with_bytes(values))
+            except BaseException as error:  # noqa: BLE001  raised where the result is taken
+                future.set_exception(error)
+
+        threading.Thread(target=read, daemon=True, name="opwright-read").start()
+        return future
+
+    def _row(self, item: Item) -> Row | Failure:
+        if item.table is not None and item.row is not None:
+            table = item.table if is_url(item.table) else os.path.join(self._folder, item.table)
+            try:
+                return self._tables.row(table, item.row)
+            except ValueError as error:
+                return Failure("input_unreadable", f"{item.input}: {error}")
+        if item.files is not None:
+            values: Row = json.loads(item.files)
+            return values
+        return {"" if item.input.endswith(".npz") else self._facts.inputs[0].name: item.input}
+
+    def _filled(self, row: Row | Failure) -> Row | Failure | Future[Row | Failure]:
+        if isinstance(row, Failure):
+            return row
+        if any(isinstance(value, str) and not _host_can_read(value) for value in row.values()):
+            return self._submit(row)
+        return row
+
+    def _with_bytes(self, values: Row) -> Row | Failure:
+        found: dict[str, str | bytes] = {}
+        for name, value in values.items():
+            if isinstance(value, bytes) or _host_can_read(value):
+                found[name] = value
+                continue
+            read = _read(value, self._folder, self._stopped)
+            if isinstance(read, Failure):
+                return read
+            found[name] = read
+        return found
+
+
+def _host_can_read(path: str) -> bool:
+    """Whether it is a path that JSON can hold."""
+    return not is_url(path) and path.isprintable() and _is_utf8(path)
+
+
+def _is_utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _read(path: str, folder: Path, stopped: threading.Event) -> bytes | Failure:
+    name = printable(os.fsencode(path).decode(errors="backslashreplace")).replace("\n", "\\n").replace("\t", "\\t")
+    if not is_url(path):
+        try:
+            with open(os.path.join(folder, path), "rb") as file:
+                return file.read()
+        except (OSError, ValueError) as error:  # a name may hold a NUL
+            return Failure("input_unreadable", f"the input file {name} cannot be read: {reason_of(error)}")
+    reason = ""
+    for pause_s in _PAUSES_S:
+        try:
+            files, root = file_system(path)
+            return bytes(files.cat_file(root))
+        except _OF_THIS_FILE as error:
+            return Failure("input_unreadable", f"the input file {name} cannot be read: {reason_of(error)}")
+        except OpwrightError:
+            raise
+        except Exception as error:
+            reason = reason_of(error)
+            if stopped.wait(pause_s):
+                raise StoppedError from error
+    msg = f"{name} cannot be read: {reason}. Resume the map when its file system answers again"
+    raise MapError(msg)

@@ -1,0 +1,1 @@
+"""The folder of results: its files, and what is done."""

@@ -1,0 +1,1 @@
+"""Drives hosts, and starts them again."""

@@ -1,0 +1,168 @@
+"""Runs shards with one worker: inputs to rows, rows to answers, answers to files of results."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from opwright.errors import MapError
+from opwright.scale.inputs.loader import Loader
+from opwright.scale.layout import PLAN_NAME
+from opwright.scale.results.columns import Columns
+from opwright.scale.results.plan import Plan
+from opwright.scale.results.shard_file import ShardFile
+from opwright.scale.rows import Answer, Failure
+from opwright.scale.workers.isolation import Isolation
+from opwright.scale.workers.latencies import Latencies
+from opwright.scale.workers.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from opwright.scale.inputs.item import Item
+    from opwright.scale.results.ledger import Shard
+    from opwright.scale.rows import Row
+    from opwright.scale.work import Work
+
+
+@dataclass
+class Finished:
+    """A shard that this worker has written.
+
+    Attributes:
+        shard: the shard.
+        failed: how many of its rows failed.
+        latencies: of the model, for its rows.
+    """
+
+    shard: Shard
+    failed: int
+    latencies: Latencies = field(default_factory=Latencies)
+
+
+class _Asked(NamedTuple):
+    """A unit on its way: its shard and inputs, and which of them cannot be asked at all."""
+
+    shard: Shard
+    items: Sequence[Item]
+    failures: Sequence[Failure | None]
+    is_last: bool
+
+
+class ShardRunner:
+    """A worker that runs shards.
+
+    Args:
+        command: the program of the host, and the bundle.
+        work: the map.
+        count: called after each row with 1, and 1 if it failed, else 0.
+    """
+
+    def __init__(
+        self, command: Sequence[str | Path], work: Work, count: Callable[[int, int], None] | None = None
+    ) -> None:
+        self._work = work
+        self._count = count
+        self._columns = Columns(work.facts.outputs)
+        folder = Path(work.job.folder)
+        self._loader = Loader(work.facts, folder)
+        self._asked: deque[_Asked] = deque()
+        self._isolation = Isolation(lambda: Worker(command, work.job.threads, work.limits, folder))
+
+    @property
+    def pid(self) -> int | None:
+        """The number of the host's process; None while none runs."""
+        return self._isolation.pid
+
+    @property
+    def restarts(self) -> int:
+        """How often the host ended and was started again."""
+        return self._isolation.restarts
+
+    def run(self, shards: Iterable[Shard]) -> Iterator[Finished]:
+        """Run shards, and yield each when its results are there. Shards are taken ahead of their results.
+
+        Raises:
+            MapError: a row failed and the map is strict, or the map cannot go on.
+        """
+        answers = self._isolation.answers(self._units(shards))
+        while (shard := self._next_shard(answers)) is not None:
+            yield shard
+
+    def stop(self) -> None:
+        """End the host while another thread is in `run`, which raises StoppedError then."""
+        self._loader.close()
+        self._isolation.stop()
+
+    def close(self) -> None:
+        """End the host, and what reads."""
+        self._isolation.close()
+        self._loader.close()
+
+    def _next_shard(self, answers: Iterator[list[Answer]]) -> Finished | None:
+        """The next shard, when all its rows are written."""
+        first = next(answers, None)
+        if first is None:
+            return None
+        shard = self._asked[0].shard
+        finished = Finished(shard, 0)
+        with self._work.destination.writing(shard.name) as path:
+            file = ShardFile(path, self._columns, shard.first)
+            try:
+                is_last = self._write(first, file, finished)
+                while not is_last:
+                    is_last = self._write(next(answers), file, finished)
+                file.close()
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    file.abandon()
+                raise
+        finished.failed = file.failed
+        return finished
+
+    def _write(self, given: list[Answer], file: ShardFile, finished: Finished) -> bool:
+        """Write the rows of one unit; return whether it is the last of its shard."""
+        asked = self._asked.popleft()
+        answers = iter(given)
+        for item, failure in zip(asked.items, asked.failures, strict=True):
+            answer = next(answers) if failure is None else Answer(failure=failure)
+            answer = self._columns.fitted(answer)
+            name = os.fsencode(item.input).decode(errors="backslashreplace")
+            if answer.failure is not None and self._work.limits.strict:
+                msg = f"{name}: {answer.failure.message} ({answer.failure.status}). Without --strict it becomes a row"
+                raise MapError(msg)
+            if answer.failure is None:
+                finished.latencies.add(answer.seconds)
+            file.add(name, answer)
+            if self._count is not None:
+                self._count(1, int(answer.failure is not None))
+        return asked.is_last
+
+    def _units(self, shards: Iterable[Shard]) -> Iterator[list[Row]]:
+        """Yields units; of each, what it is made of is remembered until its answers come."""
+        waiting: deque[tuple[Shard, int, Item]] = deque()
+
+        def items() -> Iterator[Item]:
+            with self._work.destination.open(PLAN_NAME) as file:
+                plan = Plan(file)
+                for shard in shards:
+                    for place, item in enumerate(plan.items(shard.first, shard.rows)):
+                        waiting.append((shard, place, item))
+                        yield item
+
+        taken: list[Item] = []
+        rows: list[Row | Failure] = []
+        for row in self._loader.rows(items()):
+            shard, place, item = waiting.popleft()
+            taken.append(item)
+            rows.append(row)
+            is_last = place + 1 == shard.rows
+            if is_last or len(rows) == self._work.job.batch:
+                failures = [row if isinstance(row, Failure) else None for row in rows]
+                self._asked.append(_Asked(shard, taken, failures, is_last))
+                yield [row for row in rows if not isinstance(row, Failure)]
+                taken, rows = [], []

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from opwright.errors import MapError
+from opwright.scale.rows import Answer, Array, Failure, Unit
+from opwright.scale.work import Limits
+from opwright.scale.workers.isolation import Isolation
+from opwright.scale.workers.worker import HostEndedError, Worker
+
+SCRIPT = Path(__file__).parent / "scripted_host.py"
+
+
+class Start(Protocol):
+    """Starts a scripted host."""
+
+    def __call__(self, first: str = "", *, timeout_s: float | None = None) -> Worker: ...
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[Worker] = []
+
+    def start(first: str = "", *, timeout_s: float | None = None) -> Worker:
+        command: list[str | Path] = [sys.executable, "-IS", SCRIPT, first]
+        started.append(Worker(command, 1, Limits(timeout_s=timeout_s), tmp_path))
+        return started[-1]
+
+    yield start
+    for worker in started:
+        worker.close()
+
+
+def unit(*words: str | bytes) -> Unit:
+    return [{"x": word} for word in words]
+
+
+def texts(answers: list[Answer]) -> list[str]:
+    """What became of rows: what the host echoed, or the failure."""
+    return [answer.failure.message if answer.failure else answer.outputs[0].data.decode() for answer in answers]
+
+
+def test_units_are_answered_in_their_order(start: Start) -> None:
+    units = [unit("a"), unit("b", "c"), unit("fail"), unit(b"by\0tes", "d"), unit(), unit(b"")]
+    found = list(start().answers(units))
+    assert [texts(answers) for answers in found] == [
+        ["a"],
+        ["b", "c"],
+        ["it cannot be read"],
+        ["by\0tes", "d"],
+        [],
+        [""],
+    ]
+    assert found[0] == [Answer((Array("uint8", (1,), b"a"),), None, 0.5)]
+    assert found[2] == [Answer(failure=Failure("input_unreadable", "it cannot be read"))]
+
+
+def test_large_inputs_and_answers_flow_at_the_same_time(start: Start) -> None:
+    large = os.urandom(100).hex().encode() * 50_000
+    found = [texts(answers)[0] for answers in start().answers([unit(large), unit(large), unit("end")])]
+    assert found == [large.decode(), large.decode(), "end"]
+
+
+def test_what_a_host_prints_does_not_stop_it(start: Start) -> None:
+    assert [texts(found) for found in start().answers([unit("chatter"), unit("a")])] == [["chatter"], ["a"]]
+
+
+def test_units_are_taken_ahead_of_their_answers_and_not_all_at_once(start: Start) -> None:
+    taken = []
+
+    def units() -> Iterator[Unit]:
+        for number in range(200):
+            taken.append(number)
+            yield unit(str(number))
+
+    answers = start().answers(units())
+    next(answers)
+    assert len(taken) < 40
+    assert len(list(answers)) == 199
+
+
+@pytest.mark.parametrize(
+    ("word", "reason", "was_killed"),
+    [
+        ("crash", "was ended by SIGSEGV, in the operator a::b", False),
+        ("kill", "was ended by SIGKILL", True),
+        ("abort", "was ended by SIGABRT", False),
+        ("leave", "exited with 3: it has to leave", False),
+    ],
+)
+def test_what_ends_a_host_is_told_with_the_units_that_it_had_not_answered(
+    start: Start, word: str, reason: str, was_killed: bool
+) -> None:
+    units = [unit("b", word, "c"), unit(), unit("d")]
+    with pytest.raises(HostEndedError) as caught:
+        next(start().answers(units))
+    assert caught.value.reason == reason
+    assert caught.value.was_killed == was_killed
+    assert caught.value.unanswered == units
+
+
+@pytest.mark.parametrize("word", ["crash", "kill", "leave"])
+def test_units_without_rows_behind_one_that_ends_the_host_keep_their_places(start: Start, word: str) -> None:
+    units = [unit("a"), unit(word), unit(), unit("b"), unit(), unit(), unit("c")]
+    isolation = Isolation(start)
+    found = [texts(answers) for answers in isolation.answers(units)]
+    assert [found[0], *found[2:]] == [["a"], [], ["b"], [], [], ["c"]]
+    assert found[1][0].startswith("the host ")
+    isolation.close()
+
+
+def test_a_host_that_gives_no_answer_in_time_is_ended(start: Start) -> None:
+    worker = start(timeout_s=0.1)
+    with pytest.raises(HostEndedError, match=r"^gave no answer within 0\.1 s$") as caught:
+        list(worker.answers([unit("hang"), unit("a")]))
+    assert caught.value.unanswered == [unit("hang"), unit("a")]
+    assert not caught.value.was_killed
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker.pid, 0)
+
+
+def test_the_time_in_which_units_are_made_is_not_the_hosts(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 0.0
+    monkeypatch.setattr("opwright.scale.workers.worker.time.monotonic", lambda: clock)
+
+    def units() -> Iterator[Unit]:
+        nonlocal clock
+        for word in "abc":
+            clock += 1000.0
+            yield unit(word)
+        clock += 1000.0
+
+    assert [texts(found) for found in start(timeout_s=100).answers(units())] == [["a"], ["b"], ["c"]]
+
+
+def test_a_host_that_refuses_the_bundle_stops_the_map(start: Start) -> None:
+    with pytest.raises(MapError, match=r"^the host does not run the bundle: there is none \(bundle_missing\)$"):
+        start("refuse")
+
+
+def test_a_host_that_ends_as_it_starts_is_told(start: Start) -> None:
+    with pytest.raises(HostEndedError, match=r"^exited with 3: it has to leave$"):
+        start("leave")
+    text = "the host does not start: it exited with 3: it has to leave. `opwright verify` on the bundle says more"
+    with pytest.raises(MapError, match=f"^{re.escape(text)}$"):
+        next(Isolation(lambda: start("leave")).answers([unit("a")]))
+
+
+def test_a_host_that_is_killed_from_outside_is_told(start: Start) -> None:
+    worker = start()
+    answers = worker.answers([unit("a"), unit("hang")])
+    assert texts(next(answers)) == ["a"]
+    os.kill(worker.pid, signal.SIGKILL)
+    with pytest.raises(HostEndedError, match=r"^was ended by SIGKILL$") as caught:
+        next(answers)
+    assert caught.value.was_killed
+    assert caught.value.unanswered == [unit("hang")]
+
+
+def test_a_worker_that_is_closed_leaves_no_process(start: Start) -> None:
+    worker = start()
+    answers = worker.answers([unit("hang")])
+    worker.kill()
+    with pytest.raises(HostEndedError):
+        next(answers)
+    worker.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker.pid, 0)
