@@ -8,8 +8,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from opwright.scale.stopped import StoppedError
 from opwright.scale.workers.host_command import host_command
-from opwright.scale.workers.isolation import StoppedError
 from opwright.scale.workers.resources import memory_bytes, processors
 from opwright.scale.workers.shard_runner import ShardRunner
 

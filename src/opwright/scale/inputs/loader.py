@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -13,8 +14,8 @@ from opwright.errors import MapError, OpwrightError
 from opwright.report.format import printable
 from opwright.scale.inputs.tables import TableReader
 from opwright.scale.rows import Failure
+from opwright.scale.stopped import StoppedError
 from opwright.scale.urls import file_system, is_url, reason_of
-from opwright.scale.workers.isolation import StoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 # Reading a remote file is mostly waiting: several are read at a time.
 _READ_AHEAD = 16
 # What only concerns one input; another error may be over soon.
-_OF_THIS_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+_OF_THIS_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _POLL_S = 0.5
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 
@@ -45,6 +46,7 @@ class Loader:
         self._folder = folder
         self._tables = TableReader(facts.inputs)
         self._stopped = threading.Event()
+        self._readable: str | None = None  # the last remote file that was read
 
     def rows(self, items: Iterable[Item]) -> Iterator[Row | Failure]:
         """Yields the row of each input, or why there is none.
@@ -117,11 +119,43 @@ class Loader:
             if isinstance(value, bytes) or _host_can_read(value):
                 found[name] = value
                 continue
-            read = _read(value, self._folder, self._stopped)
+            read = self._read_remote(value) if is_url(value) else _read_local(value, self._folder)
             if isinstance(read, Failure):
                 return read
             found[name] = read
         return found
+
+    def _read_remote(self, url: str) -> bytes | Failure:
+        reason = ""
+        for pause_s in _PAUSES_S:
+            try:
+                files, root = file_system(url)
+                read = bytes(files.cat_file(root))
+            except _OF_THIS_FILE as error:
+                return _unreadable(url, error)
+            except OpwrightError:
+                raise
+            except Exception as error:
+                if isinstance(error, PermissionError) and self._can_still_read(url):
+                    return _unreadable(url, error)
+                reason = reason_of(error)
+                if self._stopped.wait(pause_s):
+                    raise StoppedError from error
+            else:
+                self._readable = url
+                return read
+        msg = f"{url} cannot be read: {reason}. Resume the map when its file system answers again"
+        raise MapError(msg)
+
+    def _can_still_read(self, url: str) -> bool:
+        """Whether another file can be read, so that credentials are still valid and only `url` is denied."""
+        if self._readable is None or self._readable == url:
+            return False
+        with contextlib.suppress(Exception):  # each file system has its own
+            files, root = file_system(self._readable)
+            files.cat_file(root, start=0, end=1)
+            return True
+        return False
 
 
 def _host_can_read(path: str) -> bool:
@@ -137,26 +171,14 @@ def _is_utf8(path: str) -> bool:
     return True
 
 
-def _read(path: str, folder: Path, stopped: threading.Event) -> bytes | Failure:
+def _read_local(path: str, folder: Path) -> bytes | Failure:
+    try:
+        with open(os.path.join(folder, path), "rb") as file:
+            return file.read()
+    except (OSError, ValueError) as error:  # a name may hold a NUL
+        return _unreadable(path, error)
+
+
+def _unreadable(path: str, error: Exception) -> Failure:
     name = printable(os.fsencode(path).decode(errors="backslashreplace")).replace("\n", "\\n").replace("\t", "\\t")
-    if not is_url(path):
-        try:
-            with open(os.path.join(folder, path), "rb") as file:
-                return file.read()
-        except (OSError, ValueError) as error:  # a name may hold a NUL
-            return Failure("input_unreadable", f"the input file {name} cannot be read: {reason_of(error)}")
-    reason = ""
-    for pause_s in _PAUSES_S:
-        try:
-            files, root = file_system(path)
-            return bytes(files.cat_file(root))
-        except _OF_THIS_FILE as error:
-            return Failure("input_unreadable", f"the input file {name} cannot be read: {reason_of(error)}")
-        except OpwrightError:
-            raise
-        except Exception as error:
-            reason = reason_of(error)
-            if stopped.wait(pause_s):
-                raise StoppedError from error
-    msg = f"{name} cannot be read: {reason}. Resume the map when its file system answers again"
-    raise MapError(msg)
+    return Failure("input_unreadable", f"the input file {name} cannot be read: {reason_of(error)}")

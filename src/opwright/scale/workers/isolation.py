@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opwright.errors import MapError
 from opwright.scale.rows import Answer, Failure
+from opwright.scale.stopped import StoppedError
 from opwright.scale.workers.worker import HostEndedError
 
 if TYPE_CHECKING:
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
 # it is killed each time.
 _CRASHES = 2
 _KILLS = 5
-
-
-class StoppedError(Exception):
-    """The worker was stopped while it had units to answer."""
 
 
 class Isolation:

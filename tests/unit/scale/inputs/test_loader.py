@@ -15,7 +15,7 @@ from opwright.scale.inputs import loader as module
 from opwright.scale.inputs.item import Item
 from opwright.scale.inputs.loader import Loader
 from opwright.scale.rows import Failure
-from opwright.scale.workers.isolation import StoppedError
+from opwright.scale.stopped import StoppedError
 
 if TYPE_CHECKING:
     from opwright.scale.facts.bundle_facts import BundleFacts
@@ -87,7 +87,7 @@ class Remote:
     def __call__(self, url: str) -> tuple[Remote, str]:
         return self, url
 
-    def cat_file(self, path: str) -> bytes:
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None) -> bytes:
         answer = self.answers[path].pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -122,6 +122,26 @@ def test_a_store_that_answers_no_more_stops_the_map(loader: Loader, monkeypatch:
     text = r"^s3://b/a cannot be read: not now\. Resume the map when its file system answers again$"
     with pytest.raises(MapError, match=text):
         list(loader.rows([Item("s3://b/a")]))
+
+
+def test_a_file_that_is_denied_is_a_failure_while_others_can_be_read(
+    loader: Loader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: dict[str, list[Any]] = {"s3://b/a": [b"content", b"c"], "s3://b/b": [PermissionError("Forbidden")]}
+    monkeypatch.setattr(module, "file_system", Remote(answers))
+    assert list(loader.rows([Item("s3://b/a")])) == [{"x": b"content"}]
+    message = "the input file s3://b/b cannot be read: Forbidden"
+    assert list(loader.rows([Item("s3://b/b")])) == [Failure("input_unreadable", message)]
+
+
+def test_credentials_that_have_expired_stop_the_map(loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
+    expired = PermissionError("The token has expired")
+    monkeypatch.setattr(module, "_PAUSES_S", (0.0,))
+    answers: dict[str, list[Any]] = {"s3://b/a": [b"content", expired], "s3://b/b": [expired]}
+    monkeypatch.setattr(module, "file_system", Remote(answers))
+    assert list(loader.rows([Item("s3://b/a")])) == [{"x": b"content"}]
+    with pytest.raises(MapError, match=r"^s3://b/b cannot be read: The token has expired\. Resume the map"):
+        list(loader.rows([Item("s3://b/b")]))
 
 
 def test_a_model_without_a_name_for_its_archive_takes_the_first_input(facts: BundleFacts, tmp_path: Path) -> None:

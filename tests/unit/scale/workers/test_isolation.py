@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from opwright.errors import MapError
 from opwright.scale.rows import Answer, Array, Unit
+from opwright.scale.stopped import StoppedError
 from opwright.scale.workers.host_process import EndedError
-from opwright.scale.workers.isolation import Isolation, StoppedError
+from opwright.scale.workers.isolation import Isolation
 from opwright.scale.workers.worker import HostEndedError
 
 
