@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # How often Ray may give up without a single new shard.
 _FRUITLESS = 3
+_PACKAGE = Path(__file__).parents[2]
 _PATIENCE_S = 10.0
 
 
@@ -90,7 +91,7 @@ class RayEngine:
                         del left[shard.number]
                 fruitless = 0 if len(left) < before else fruitless + 1
                 if left and fruitless == _FRUITLESS:
-                    msg = f"Ray gave up, and {len(left)} files of results are missing: {reason}. Resume the map"
+                    msg = f"Ray gave up, and {len(left)} files of results are missing: {_brief(reason)}. Resume the map"
                     raise MapError(msg) from reason
         finally:
             if self._is_own:
@@ -179,7 +180,7 @@ def _connect(address: str | None, *, needs_nothing: bool) -> bool:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     settings: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": logging.ERROR}
     if needs_nothing:  # workers without opwright get it from here
-        settings["runtime_env"] = {"py_modules": [str(Path(__file__).parents[1])]}
+        settings["runtime_env"] = {"py_modules": [str(_PACKAGE)]}
     try:
         ray.init(**settings)
     except (ConnectionError, ValueError, RuntimeError) as error:
@@ -198,6 +199,11 @@ def _check_reachable(address: str | None) -> None:
     except (OSError, OverflowError) as error:
         msg = f"there is no Ray cluster at {address}: {error}. Name HOST:PORT as `ray status` prints it, or `local`"
         raise MapError(msg) from error
+
+
+def _brief(error: Exception | None) -> str:
+    """The last line of what Ray says, which is the cause."""
+    return (str(error).strip().splitlines() or ["no reason is known"])[-1]
 
 
 def _most_workers(work: Work) -> int:
