@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
+import shutil
 import tarfile
 import tempfile
 from dataclasses import dataclass
@@ -42,7 +44,7 @@ class TravellingBundle:
         Raises:
             MapError: the folder for copies belongs to somebody else.
         """
-        if _digest(self.folder) == self.digest:
+        if self._is_at(self.folder):
             return self.folder
         copies = Path(tempfile.gettempdir()) / f"opwright-bundles-{os.getuid()}"
         copies.mkdir(mode=0o700, exist_ok=True)
@@ -51,9 +53,21 @@ class TravellingBundle:
             raise MapError(msg)
         copy = copies / self.digest
         with locked(copies / f"{self.digest}.lock"):
-            if _digest(copy) != self.digest:
+            if not self._is_at(copy):
+                shutil.rmtree(copy, ignore_errors=True)
                 self._unpack(copy)
         return copy
+
+    def _is_at(self, folder: Path) -> bool:
+        """Whether the bundle is there with all its files: whatever cleans temporary folders may remove some."""
+        try:
+            text = (folder / _MANIFEST).read_bytes()
+            if hashlib.sha256(text).hexdigest() != self.digest:
+                return False
+            files: dict[str, dict[str, int]] = json.loads(text)["files"]
+            return all((folder / name).stat().st_size == facts["bytes"] for name, facts in files.items())
+        except OSError:
+            return False
 
     def _unpack(self, copy: Path) -> None:
         import ray
@@ -73,10 +87,3 @@ def pack(folder: Path, facts: BundleFacts) -> TravellingBundle:
     with tarfile.open(fileobj=packed, mode="w") as archive:
         archive.add(folder, arcname=".")
     return TravellingBundle(folder, facts.digest, ray.put(packed.getvalue()))
-
-
-def _digest(folder: Path) -> str | None:
-    try:
-        return hashlib.sha256((folder / _MANIFEST).read_bytes()).hexdigest()
-    except OSError:
-        return None

@@ -5,35 +5,47 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-_CGROUP = Path("/sys/fs/cgroup")
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_OWN_CGROUP = Path("/proc/self/cgroup")
+_UNIFIED = "0::"  # the line of cgroup v2
 
 
-def processors(cgroup: Path = _CGROUP) -> int:
+def processors(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> int:
     """How many processors this process may keep busy, at least 1.
 
     Args:
-        cgroup: where Linux describes the limits of a container.
+        cgroups: where Linux describes the limits of groups of processes, as containers are.
+        own: where it says which group this process is in.
     """
     allowed = len(os.sched_getaffinity(0))
-    quota, _, period = _first_line(cgroup / "cpu.max").partition(" ")
-    if quota.isdigit() and period.isdigit() and int(period):
-        allowed = min(allowed, int(quota) // int(period))
+    for text in _settings("cpu.max", cgroups, own):
+        quota, _, period = text.partition(" ")
+        if quota.isdecimal() and period.isdecimal() and int(period):
+            allowed = min(allowed, int(quota) // int(period))
     return max(allowed, 1)
 
 
-def memory_bytes(cgroup: Path = _CGROUP) -> int:
-    """How much memory this process may use.
-
-    Args:
-        cgroup: where Linux describes the limits of a container.
-    """
+def memory_bytes(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> int:
+    """How much memory this process may use; arguments as for `processors`."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = _first_line(cgroup / "memory.max")
-    return min(whole, int(limit)) if limit.isdigit() else whole
+    return min([whole, *(int(text) for text in _settings("memory.max", cgroups, own) if text.isdecimal())])
 
 
-def _first_line(path: Path) -> str:
+def _settings(name: str, cgroups: Path, own: Path) -> Iterator[str]:
+    """Yields a setting of this process's group, and of each group that has it in it."""
+    group = next((line.removeprefix(_UNIFIED) for line in _read(own).splitlines() if line.startswith(_UNIFIED)), "/")
+    folder = cgroups / group.strip("/")
+    for one in (folder, *folder.parents):
+        if one.is_relative_to(cgroups):
+            yield _read(one / name)
+
+
+def _read(path: Path) -> str:
     with contextlib.suppress(OSError):
-        return path.read_text(encoding="ascii", errors="replace").strip()
+        return path.read_text(encoding="utf-8", errors="replace").strip()
     return ""

@@ -30,7 +30,7 @@ def test_processors_are_those_that_a_container_may_keep_busy(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     (tmp_path / "cpu.max").write_text(text)
-    assert processors(tmp_path) == expected
+    assert processors(tmp_path, tmp_path / "none") == expected
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,22 @@ def test_processors_are_those_that_a_container_may_keep_busy(
 )
 def test_memory_is_what_a_container_has(tmp_path: Path, text: str, expected: int) -> None:
     (tmp_path / "memory.max").write_text(text)
-    assert memory_bytes(tmp_path) == expected
+    assert memory_bytes(tmp_path, tmp_path / "none") == expected
+
+
+def test_the_limits_of_all_groups_that_hold_a_process_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    inner = tmp_path / "system.slice" / "one.service"
+    inner.mkdir(parents=True)
+    (tmp_path / "own").write_text("1:name=systemd:/elsewhere\n0::/system.slice/one.service\n")
+    (inner / "memory.max").write_text("3000000\n")
+    (inner.parent / "memory.max").write_text("2000000\n")
+    (inner / "cpu.max").write_text("300000 100000\n")
+    (tmp_path / "cpu.max").write_text("500000 100000\n")
+    assert memory_bytes(tmp_path, tmp_path / "own") == 2_000_000
+    assert processors(tmp_path, tmp_path / "own") == 3
 
 
 def test_without_a_container_there_is_the_whole_machine(tmp_path: Path) -> None:
-    assert processors(tmp_path) == len(os.sched_getaffinity(0))
-    assert memory_bytes(tmp_path) == WHOLE
+    assert processors(tmp_path, tmp_path / "none") == len(os.sched_getaffinity(0))
+    assert memory_bytes(tmp_path, tmp_path / "none") == WHOLE
