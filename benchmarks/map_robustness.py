@@ -182,7 +182,7 @@ def simulate_ledger(folder: Path) -> None:
         shards = tuple(shard_digests(Plan(file), SHARD_ROWS))
     size = (folder / "ledger" / PLAN_NAME).stat().st_size
     print(f"{size / 1e6:.0f} MB; digests of {len(shards):,} shards: {time.monotonic() - began:.1f} s")
-    job = Job("0" * 64, torch.__version__, 1, 1, SHARD_ROWS, "/", IDS, shards)
+    job = Job("0" * 64, torch.__version__, 1, 1, {}, SHARD_ROWS, "/", IDS, shards)
     ledger = Ledger(job, destination)
     table = pa.table({"id": pa.array(range(SHARD_ROWS))}).replace_schema_metadata({"opwright.failed": "0"})
     pq.write_table(table, folder / "shard")

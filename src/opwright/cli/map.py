@@ -22,6 +22,17 @@ _AT_LEAST_ONE = click.IntRange(min=1)
 _INTERRUPTED = 130  # what a shell gives for Ctrl-C
 
 
+def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for text in given:
+        name, sign, column = text.partition("=")
+        if not sign or not name or not column or name in named:
+            msg = f"{text!r} is not INPUT=COLUMN for another input; expected for example image=jpeg"
+            raise click.BadParameter(msg)
+        named[name] = column
+    return named
+
+
 @click.command
 @bundle_argument
 @click.argument("inputs", nargs=-1)
@@ -29,6 +40,14 @@ _INTERRUPTED = 130  # what a shell gives for Ctrl-C
 @click.option("--resume", is_flag=True, help="Do what an earlier run of the same map has left undone.")
 @click.option(
     "--batch", metavar="N", type=_AT_LEAST_ONE, default=1, show_default=True, help="Inputs that run together."
+)
+@click.option(
+    "--column",
+    "columns",
+    metavar="INPUT=COLUMN",
+    multiple=True,
+    callback=_columns,
+    help="The column of an input in Parquet files; by default the one of its name. Repeat for more.",
 )
 @click.option(
     "--on",
@@ -70,6 +89,7 @@ def map(
     output: str,
     resume: bool,
     batch: int,
+    columns: dict[str, str],
     on: str,
     address: str | None,
     workers: int | None,
@@ -95,7 +115,7 @@ def map(
 
         opwright map my_bundle 'photos/**/*.jpg' -o results --batch 16 --workers 4
 
-        opwright map my_bundle list.txt rows.parquet -o s3://bucket/results
+        opwright map my_bundle rows.parquet --column image=jpeg -o s3://bucket/results
 
         opwright map my_bundle photos/ -o /shared/results --on ray --address auto
 
@@ -115,6 +135,7 @@ def map(
                 workers=workers,
                 threads=threads,
                 batch=batch,
+                columns=columns,
                 shard_rows=shard_rows,
                 memory=memory,
                 timeout_s=timeout,

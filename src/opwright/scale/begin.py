@@ -15,7 +15,7 @@ from opwright.scale.results.plan import Plan, shard_digests, write_plan
 from opwright.storage.lock import has_no_locks, locked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from opwright.scale.facts.bundle_facts import BundleFacts
     from opwright.scale.results.destination import Destination
@@ -90,7 +90,7 @@ def begin(
     if strangers := [name for name in destination.names() if name != PRIVATE]:
         msg = f"{destination} is not empty: it has {min(strangers)}. Name a new folder for the results"
         raise MapError(msg)
-    names = tuple(one.name for one in facts.inputs)
+    names = _columns(facts, settings.columns)
     with destination.writing(PLAN_NAME) as path:
         count = write_plan(find_items(arguments or (), names), path, found)
         if not count:
@@ -103,6 +103,7 @@ def begin(
         host=settings.host,
         batch=settings.batch,
         threads=settings.threads,
+        columns=dict(settings.columns),
         shard_rows=rows,
         folder=str(Path.cwd()),
         inputs=count,
@@ -138,7 +139,7 @@ def go_on(
 def _check_inputs(
     arguments: Iterable[str], facts: BundleFacts, job: Job, destination: Destination, found: Callable[[int], None]
 ) -> None:
-    names = tuple(one.name for one in facts.inputs)
+    names = _columns(facts, job.columns)
     digests = shard_digests(find_items(arguments, names), job.shard_rows)
     for number, (before, now) in enumerate(itertools.zip_longest(job.shards, digests)):
         found(number * job.shard_rows)
@@ -149,6 +150,11 @@ def _check_inputs(
                 "inputs to resume with those that it began with, or name another folder for the results"
             )
             raise MapError(msg)
+
+
+def _columns(facts: BundleFacts, columns: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns of tables that are inputs."""
+    return tuple(columns.get(one.name, one.name) for one in facts.inputs)
 
 
 def _rows(count: int, batch: int) -> int:

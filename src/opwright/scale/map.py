@@ -23,7 +23,7 @@ from opwright.scale.workers.host_command import host_command, host_version
 from opwright.scale.workers.latencies import Latencies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from opwright.scale.engines.engine import Engine
     from opwright.scale.facts.bundle_facts import BundleFacts
@@ -34,13 +34,14 @@ ENGINES = ("local", "ray")
 def map(
     bundle: str | Path,
     inputs: str | Path | Iterable[str | Path] | None = None,
+    output: str | Path = "",
     *,
-    output: str | Path,
     on: str = "local",
     address: str | None = None,
     workers: int | None = None,
     threads: int = 1,
     batch: int = 1,
+    columns: Mapping[str, str] | None = None,
     shard_rows: int | None = None,
     memory: int | None = None,
     timeout_s: float | None = None,
@@ -64,6 +65,7 @@ def map(
         workers: how many hosts run at a time; by default, one for each processor.
         threads: how many threads one run of the model computes with.
         batch: how many inputs run together.
+        columns: the column of an input in Parquet files, by the name of the input, where it has another name.
         shard_rows: how many rows each file of results has; by default 64 files of at most 1,000.
         memory: how many bytes of memory a host may have; by default its part of the machine's memory.
         timeout_s: end a host that gives no answer for so many seconds; its input becomes a row with an error.
@@ -82,7 +84,7 @@ def map(
     began = time.monotonic()
     folder = Path(bundle).absolute()
     facts = read_facts(folder)
-    settings = Settings(host_version(facts), batch, threads, shard_rows)
+    settings = Settings(host_version(facts), batch, threads, columns or {}, shard_rows)
     _check(facts, settings, os.fspath(output), on=on, workers=workers)
     destination = Destination(os.fspath(output))
     if on == "local":
@@ -146,6 +148,10 @@ def _check(facts: BundleFacts, settings: Settings, output: str, *, on: str, work
         if isinstance(value, int) and value < 1:
             msg = f"{name} is {value}: expected at least 1"
             raise MapError(msg)
+    names = [one.name for one in facts.inputs]
+    if unknown := [name for name in settings.columns if name not in names]:
+        msg = f"a column is named for the input {unknown[0]}, which is unknown: expected {', '.join(names)}"
+        raise MapError(msg)
     check_batch(facts, batch)
     if shard_rows is not None and shard_rows % batch:
         msg = f"shard_rows is {shard_rows}: expected a multiple of batch, which is {batch}"

@@ -25,9 +25,9 @@ def file_system(url: str) -> tuple[Any, str]:
     Raises:
         MapError: it is not installed, or does not know the URL.
     """
-    import fsspec
-
     try:
+        import fsspec
+
         files, root = fsspec.core.url_to_fs(url)
     except (ImportError, ValueError) as error:
         msg = f"{url} cannot be used: {error}"

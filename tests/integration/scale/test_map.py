@@ -271,3 +271,18 @@ def test_a_picture_named_by_an_empty_word_is_refused_with_the_code_of_maps(run_m
     text = "error: an input is named by an empty text: expected a file, a folder, or a pattern such as 'photos/*.jpg'\n"
     assert done.stderr == text
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_column_of_an_input_can_have_another_name(run_map: RunMap, inputs: Inputs, tmp_path: Path) -> None:
+    inputs.add(1, 2)
+    paths = [str(path) for path in sorted(inputs.folder.iterdir())]
+    pq.write_table(pa.table({"file": paths}), tmp_path / "t.parquet")
+    table, output = tmp_path / "t.parquet", tmp_path / "out"
+    assert run_map(table, "--column", "image=file", output=output).returncode == 0
+    assert np.allclose([row["output_0"] for row in rows(output)], [*mean(1), *mean(2)])
+    changed = run_map("--resume", output=output)
+    assert "--column was {'image': 'file'}, and is {} now" in changed.stderr
+    unknown = run_map(table, "--column", "picture=file", output=tmp_path / "other")
+    assert "a column is named for the input picture, which is unknown: expected image" in unknown.stderr
+    malformed = run_map(table, "--column", "image", output=tmp_path / "other")
+    assert "'image' is not INPUT=COLUMN for another input; expected for example image=jpeg" in malformed.stderr

@@ -48,7 +48,7 @@ def facts() -> BundleFacts:
 def job() -> Job:
     """A map of five inputs in three shards."""
     shards = tuple(f"{number:016x}" for number in range(3))
-    return Job("d" * 64, "2.13.0", batch=2, threads=1, shard_rows=2, folder="/", inputs=5, shards=shards)
+    return Job("d" * 64, "2.13.0", batch=2, threads=1, columns={}, shard_rows=2, folder="/", inputs=5, shards=shards)
 
 
 @pytest.fixture

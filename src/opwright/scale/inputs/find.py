@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ENDINGS = (".jpg", ".jpeg", ".png", ".npy", ".npz", TABLE_ENDING)
 
 
-def find_items(arguments: Iterable[str], names: tuple[str, ...]) -> Iterator[Item]:
+def find_items(arguments: Iterable[str], columns: tuple[str, ...]) -> Iterator[Item]:
     """Yields the inputs that the arguments name, in the order of the arguments.
 
     A folder and a pattern give their files sorted by name, byte by byte, the files of a folder in it at the place of
@@ -28,21 +28,21 @@ def find_items(arguments: Iterable[str], names: tuple[str, ...]) -> Iterator[Ite
 
     Args:
         arguments: paths, patterns or URLs.
-        names: the names of the model's inputs, which a table has as columns.
+        columns: those that a table must have, one for each input of the model.
 
     Raises:
         MapError: an argument names nothing, or a list or a table is not valid.
     """
     for argument in arguments:
-        yield from _items(argument, names)
+        yield from _items(argument, columns)
 
 
-def _items(argument: str, names: tuple[str, ...]) -> Iterator[Item]:
+def _items(argument: str, columns: tuple[str, ...]) -> Iterator[Item]:
     found = _remote_paths(argument) if is_url(argument) else _local_paths(argument)
     is_empty = True
     for path, was_named in found:
         is_empty = False
-        yield from _items_of_file(path, names, was_named=was_named)
+        yield from _items_of_file(path, columns, was_named=was_named)
     if is_empty:
         msg = (
             f"{argument} has no inputs: expected files that end in {', '.join(ENDINGS)}. Name other files one by one, "
@@ -51,10 +51,10 @@ def _items(argument: str, names: tuple[str, ...]) -> Iterator[Item]:
         raise MapError(msg)
 
 
-def _items_of_file(path: str, names: tuple[str, ...], *, was_named: bool) -> Iterator[Item]:
+def _items_of_file(path: str, columns: tuple[str, ...], *, was_named: bool) -> Iterator[Item]:
     ending = os.path.splitext(path)[1].lower()
     if ending == TABLE_ENDING:
-        yield from items_of_table(path, names)
+        yield from items_of_table(path, columns)
     elif was_named and ending in LIST_ENDINGS:
         yield from items_of_list(path)
     else:

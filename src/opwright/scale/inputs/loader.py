@@ -18,7 +18,7 @@ from opwright.scale.stopped import StoppedError
 from opwright.scale.urls import file_system, is_url, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from opwright.scale.facts.bundle_facts import BundleFacts
@@ -39,12 +39,13 @@ class Loader:
     Args:
         facts: the bundle.
         folder: where relative paths begin.
+        columns: the column of an input in tables, by the name of the input, where it has another name.
     """
 
-    def __init__(self, facts: BundleFacts, folder: Path) -> None:
+    def __init__(self, facts: BundleFacts, folder: Path, columns: Mapping[str, str] | None = None) -> None:
         self._facts = facts
         self._folder = folder
-        self._tables = TableReader(facts.inputs)
+        self._tables = TableReader(facts.inputs, columns)
         self._stopped = threading.Event()
         self._readable: str | None = None  # the last remote file that was read
 

@@ -15,7 +15,7 @@ from opwright.scale.inputs.item import Item
 from opwright.scale.urls import file_system, is_url, telling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from opwright.scale.facts.bundle_facts import InputFacts
 
@@ -23,22 +23,23 @@ TABLE_ENDING = ".parquet"
 _EXPECTED = "expected a path, the bytes of a file, or numbers"
 
 
-def items_of_table(path: str, names: Sequence[str]) -> Iterator[Item]:
+def items_of_table(path: str, columns: Sequence[str]) -> Iterator[Item]:
     """Yields the rows of a Parquet file, in its order.
 
     Args:
         path: its path or URL.
-        names: the names of the model's inputs: the columns that it must have.
+        columns: those that it must have, one for each input of the model.
 
     Raises:
         MapError: it cannot be read, or lacks a column.
     """
     with _opened(path) as file:
-        columns = file.schema_arrow.names
+        there = file.schema_arrow.names
         count = file.metadata.num_rows
-    if missing := [name for name in names if name not in columns]:
+    if missing := [name for name in columns if name not in there]:
         msg = (
-            f"{path} has no column {missing[0]}: expected one for each input of the model. It has {', '.join(columns)}"
+            f"{path} has no column {missing[0]}: expected one for each input of the model. It has {', '.join(there)}. "
+            "--column INPUT=COLUMN names the column of an input"
         )
         raise MapError(msg)
     for row in range(count):
@@ -49,11 +50,13 @@ class TableReader:
     """Reads rows of Parquet files; those of the last group of rows are kept.
 
     Args:
-        inputs: the inputs of the model, which are columns.
+        inputs: the inputs of the model.
+        columns: the column of an input by the name of the input, where it has another name.
     """
 
-    def __init__(self, inputs: Sequence[InputFacts]) -> None:
+    def __init__(self, inputs: Sequence[InputFacts], columns: Mapping[str, str] | None = None) -> None:
         self._inputs = inputs
+        self._columns = {one.name: (columns or {}).get(one.name, one.name) for one in inputs}
         self._path = ""
         self._group: pa.Table | None = None
         self._damage = ""
@@ -73,7 +76,7 @@ class TableReader:
             raise ValueError(msg)
         place = row - self._start
         return {
-            one.name: content_at(self._group.column(one.name), place, one, path.rpartition("/")[0])
+            one.name: content_at(self._group.column(self._columns[one.name]), place, one, path.rpartition("/")[0])
             for one in self._inputs
         }
 
@@ -93,7 +96,7 @@ class TableReader:
     def _read_group(self, file: pq.ParquetFile, group: int) -> None:
         self._group = None
         try:
-            self._group = file.read_row_group(group, columns=[one.name for one in self._inputs], use_threads=False)
+            self._group = file.read_row_group(group, columns=[*self._columns.values()], use_threads=False)
         except (OSError, pa.ArrowException) as error:
             if getattr(error, "errno", None) is not None:  # not what the file holds, but its disk or its network
                 raise

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opwright.errors import MapError
 from opwright.scale.layout import JOB_NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opwright.scale.results.destination import Destination
 
 _FORMAT = 1
@@ -21,6 +23,7 @@ _WORDS = {
     "host": "the PyTorch that the host was built for",
     "batch": "--batch",
     "threads": "--threads",
+    "columns": "--column",
     "shard_rows": "--shard-rows",
 }
 
@@ -33,12 +36,14 @@ class Settings:
         host: the version of PyTorch that runs the bundle.
         batch: how many rows run together.
         threads: how many threads one run computes with.
+        columns: the column of an input in tables, by the name of the input, where it has another name.
         shard_rows: how many rows a shard has; None where it follows from the number of inputs.
     """
 
     host: str
     batch: int = 1
     threads: int = 1
+    columns: Mapping[str, str] = field(default_factory=dict)
     shard_rows: int | None = None
 
 
@@ -51,6 +56,7 @@ class Job:
         host: the version of PyTorch that runs it, or `bundle` for one with a host of its own.
         batch: how many rows run together.
         threads: how many threads one run computes with.
+        columns: the column of an input in tables, by the name of the input, where it has another name.
         shard_rows: how many rows a shard has; the last one has what is left.
         folder: where relative paths of inputs begin.
         inputs: the number of inputs.
@@ -61,6 +67,7 @@ class Job:
     host: str
     batch: int
     threads: int
+    columns: Mapping[str, str]
     shard_rows: int
     folder: str
     inputs: int
@@ -118,7 +125,7 @@ def check_same(recorded: Job, bundle: str, settings: Settings, destination: Dest
 
 def _check(job: Job, number: object) -> None:
     numbers = (job.batch, job.threads, job.shard_rows, job.inputs)
-    texts = (job.bundle, job.host, job.folder)
+    texts = (job.bundle, job.host, job.folder, *job.columns, *job.columns.values())
     if not all(type(one) is int and one > 0 for one in numbers) or not all(isinstance(text, str) for text in texts):
         raise ValueError
     if number != _FORMAT or len(job.shards) != -(-job.inputs // job.shard_rows):

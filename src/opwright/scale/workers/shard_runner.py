@@ -69,7 +69,7 @@ class ShardRunner:
         self._count = count
         self._columns = Columns(work.facts.outputs)
         folder = Path(work.job.folder)
-        self._loader = Loader(work.facts, folder)
+        self._loader = Loader(work.facts, folder, work.job.columns)
         self._asked: deque[_Asked] = deque()
         self._isolation = Isolation(lambda: Worker(command, work.job.threads, work.limits, folder))
 

@@ -134,9 +134,18 @@ def test_a_table_has_an_item_for_each_row(tmp_path: Path) -> None:
 
 def test_a_column_that_is_missing_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, ["a"])
-    text = f"{path} has no column y: expected one for each input of the model. It has x"
+    text = (
+        f"{path} has no column y: expected one for each input of the model. It has x. --column INPUT=COLUMN names the "
+        "column of an input"
+    )
     with pytest.raises(MapError, match=f"^{re.escape(text)}$"):
         list(items_of_table(path, ["x", "y"]))
+
+
+def test_a_column_of_another_name_can_be_an_input(tmp_path: Path) -> None:
+    path = f"{tmp_path}/t.parquet"
+    pq.write_table(pa.table({"x": ["/wrong"], "jpeg": ["/a.jpg"]}), path)
+    assert TableReader([X], {"x": "jpeg"}).row(path, 0) == {"x": "/a.jpg"}
 
 
 def test_a_file_that_is_no_table_is_refused(tmp_path: Path) -> None:

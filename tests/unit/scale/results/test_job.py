@@ -35,7 +35,17 @@ def test_any_record_is_read_back(tmp_path_factory: pytest.TempPathFactory, data:
     inputs, rows = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 7))
     digests = st.integers(0, 2**64 - 1).map("{:016x}".format)
     shards = data.draw(st.lists(digests, min_size=-(-inputs // rows), max_size=-(-inputs // rows)))
-    job = Job("0" * 64, data.draw(st.text()), data.draw(numbers), data.draw(numbers), rows, "/a", inputs, tuple(shards))
+    job = Job(
+        bundle="0" * 64,
+        host=data.draw(st.text()),
+        batch=data.draw(numbers),
+        threads=data.draw(numbers),
+        columns=data.draw(st.dictionaries(st.text(), st.text())),
+        shard_rows=rows,
+        folder="/a",
+        inputs=inputs,
+        shards=tuple(shards),
+    )
     destination = Destination(str(tmp_path_factory.mktemp("job")))
     record(destination, job.to_json())
     assert read_job(destination) == job
@@ -74,6 +84,8 @@ def test_a_record_that_is_cut_off_anywhere_is_refused(destination: Destination, 
         {"inputs": 0, "shards": []},
         {"bundle": 5},
         {"host": None},
+        {"columns": ["image"]},
+        {"columns": {"image": 1}},
         {"folder": 1},
         {"shards": "abc"},
         {"shards": [1, 2, 3]},
@@ -113,6 +125,7 @@ def test_a_map_goes_on_with_what_it_began_with(destination: Destination, job: Jo
     [
         ({"batch": 3}, "--batch was 2, and is 3 now"),
         ({"threads": 4}, "--threads was 1, and is 4 now"),
+        ({"columns": {"x": "y"}}, "--column was {}, and is {'x': 'y'} now"),
         ({"shard_rows": 4}, "--shard-rows was 2, and is 4 now"),
         ({"host": "2.14.0"}, "the PyTorch that the host was built for was 2.13.0, and is 2.14.0 now"),
     ],
