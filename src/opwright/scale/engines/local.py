@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from opwright.scale.stopped import StoppedError
 from opwright.scale.workers.host_command import host_command
-from opwright.scale.workers.resources import memory_bytes, processors
+from opwright.scale.workers.resources import memory_bytes, most_workers
 from opwright.scale.workers.shard_runner import ShardRunner
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ class LocalEngine:
         bundle: the folder of the bundle.
         work: the map.
         count: called after each row with 1, and 1 if it failed, else 0.
-        workers: how many; None for one on each processor.
+        workers: how many; None for one on each processor, or as many as there is memory for.
     """
 
     def __init__(
         self, bundle: Path, work: Work, count: Callable[[int, int], None], *, workers: int | None = None
     ) -> None:
-        self.workers = workers or max(1, processors() // work.job.threads)
+        self.workers = workers or most_workers(work.job.threads, work.facts.bytes)
         self.restarts = 0
         self._count = count
         self._command = host_command(bundle, work.facts)

@@ -108,7 +108,7 @@ class RayEngine:
         dataset.context.enable_progress_bars = False
         results = dataset.map_batches(
             ShardActor,
-            fn_constructor_args=(bundle, self._work),
+            fn_constructor_args=(bundle, self._work, self.workers),
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(size=min(self.workers, len(numbers))),
             num_cpus=None if needs_gpu else job.threads,
@@ -134,18 +134,19 @@ class ShardActor:
     Args:
         bundle: the bundle.
         work: the map.
+        workers: how many the map has, on all machines.
 
     Raises:
         MapError: this machine does not see the folder of results, or the host does not start.
     """
 
-    def __init__(self, bundle: TravellingBundle, work: Work) -> None:
+    def __init__(self, bundle: TravellingBundle, work: Work, workers: int) -> None:
         folder = work.destination.folder
         if folder is not None and not (folder / PRIVATE).is_dir():
             msg = f"{folder} is not there on {os.uname().nodename}: expected a folder that all machines share, or a URL"
             raise MapError(msg)
         if work.limits.memory_bytes is None and work.facts.device == "cpu":
-            share = memory_bytes() // max(1, processors() // work.job.threads)
+            share = memory_bytes() // max(1, min(workers, processors() // work.job.threads))
             work = replace(work, limits=replace(work.limits, memory_bytes=share))
         self._ledger = Ledger(work.job, work.destination)
         self._runner = ShardRunner(host_command(bundle.here(), work.facts), work)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opwright.scale.workers.resources import memory_bytes, processors
+from opwright.scale.workers.resources import memory_bytes, most_workers, processors
 
 WHOLE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
@@ -58,3 +58,13 @@ def test_the_limits_of_all_groups_that_hold_a_process_count(tmp_path: Path, monk
 def test_without_a_container_there_is_the_whole_machine(tmp_path: Path) -> None:
     assert processors(tmp_path, tmp_path / "none") == len(os.sched_getaffinity(0))
     assert memory_bytes(tmp_path, tmp_path / "none") == WHOLE
+
+
+def test_workers_are_as_many_as_there_are_processors_and_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opwright.scale.workers.resources.processors", lambda: 8)
+    monkeypatch.setattr("opwright.scale.workers.resources.memory_bytes", lambda: 2**34)
+    assert most_workers(1, 2**20) == 8
+    assert most_workers(3, 2**20) == 2
+    assert most_workers(16, 2**20) == 1
+    assert most_workers(1, 2**31) == 2
+    assert most_workers(1, 2**40) == 1
