@@ -37,7 +37,7 @@ def facts() -> BundleFacts:
         digest="d" * 64,
         device="cpu",
         is_self_contained=False,
-        bytes=1000,
+        model_bytes=1000,
         inputs=(InputFacts("x", "float32", ((1, 4), (2, 2))),),
         outputs=(OutputFacts("y", "float32", (1, 2), 2),),
         most_rows=4,

@@ -38,7 +38,7 @@ class LocalEngine:
     def __init__(
         self, bundle: Path, work: Work, count: Callable[[int, int], None], *, workers: int | None = None
     ) -> None:
-        self.workers = workers or most_workers(work.job.threads, work.facts.bytes)
+        self.workers = workers or most_workers(work.job.threads, work.facts.model_bytes)
         self.restarts = 0
         self._count = count
         self._command = host_command(bundle, work.facts)

@@ -58,7 +58,7 @@ class BundleFacts:
         digest: the SHA-256 of its manifest, which has those of all its files.
         device: `cpu` or `cuda`.
         is_self_contained: whether it has a host of its own.
-        bytes: the size of all its files.
+        model_bytes: the size of the model's file.
         inputs: the inputs of the model, in its order.
         outputs: the outputs of the model, in its order.
         most_rows: the largest number of rows that can run together; None for no limit.
@@ -67,7 +67,7 @@ class BundleFacts:
     digest: str
     device: str
     is_self_contained: bool
-    bytes: int
+    model_bytes: int
     inputs: tuple[InputFacts, ...]
     outputs: tuple[OutputFacts, ...]
     most_rows: int | None
@@ -95,7 +95,7 @@ def read_facts(folder: Path) -> BundleFacts:
         digest=hashlib.sha256(text).hexdigest(),
         device=manifest.device,
         is_self_contained=manifest.host_program is not None,
-        bytes=sum(facts.bytes for facts in manifest.files.values()),
+        model_bytes=manifest.files[manifest.model.file].bytes,
         inputs=inputs,
         outputs=tuple(
             OutputFacts(

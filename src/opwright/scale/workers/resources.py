@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUP = Path("/proc/self/cgroup")
-# What a host needs beside its bundle, and how often a bundle may be in memory: as files, and as weights in another layout.
+# What a host needs beside its model, and how often a model may be in memory: as a file, and in another layout.
 _PYTORCH_BYTES = 2**29
 _COPIES = 3
 _UNIFIED = "0::"  # the line of cgroup v2
@@ -39,14 +39,14 @@ def memory_bytes(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUP) -> int:
     return min([whole, *(int(text) for text in _settings("memory.max", cgroups, own) if text.isdecimal())])
 
 
-def most_workers(threads: int, bundle_bytes: int) -> int:
+def most_workers(threads: int, model_bytes: int) -> int:
     """How many workers this machine keeps busy, and has memory for; at least 1.
 
     Args:
         threads: how many threads each computes with.
-        bundle_bytes: the size of the bundle, which each loads.
+        model_bytes: the size of the model, which each loads.
     """
-    needed = _PYTORCH_BYTES + _COPIES * bundle_bytes
+    needed = _PYTORCH_BYTES + _COPIES * model_bytes
     return max(1, min(processors() // threads, memory_bytes() // needed))
 
 

@@ -74,7 +74,7 @@ def test_the_facts_are_those_of_the_manifest(ship: Ship) -> None:
     assert facts.inputs == (InputFacts("x0", "float32", ((1, 16), (3, 3))), InputFacts("x1", "float32", ()))
     assert facts.outputs == (OutputFacts("y0", "float32", (1, 5), 2, has_row=True),)
     assert (facts.device, facts.is_self_contained) == ("cpu", False)
-    assert facts.bytes == sum(file.bytes for file in shipped.manifest.files.values())
+    assert facts.model_bytes == shipped.manifest.files[shipped.manifest.model.file].bytes
 
 
 @pytest.mark.parametrize(
