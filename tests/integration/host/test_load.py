@@ -23,7 +23,7 @@ GROWTH = 2 * 2**20
 
 
 @pytest.fixture(params=["torchscript", "aoti"])
-def shipped(request: pytest.FixtureRequest) -> Path:
+def any_bundle(request: pytest.FixtureRequest) -> Path:
     folder: Path = request.getfixturevalue(request.param)
     return folder
 
@@ -34,7 +34,7 @@ def _answers(host: Host, *words: str | Path) -> list[Any]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_eight_threads_get_the_bits_that_one_gets(host: Host, shipped: Path, files: Path) -> None:
+def test_eight_threads_get_the_bits_that_one_gets(host: Host, any_bundle: Path, files: Path) -> None:
     draw = np.random.default_rng(0)
     for number in range(THREADS):
         image = draw.standard_normal((1 + number % 4, 3, 8 + number, 32 - number), dtype=np.float32)
@@ -45,18 +45,18 @@ def test_eight_threads_get_the_bits_that_one_gets(host: Host, shipped: Path, fil
             for number in range(THREADS)
         ]
         (files / by).write_text("\n".join(map(json.dumps, lines)))
-    _answers(host, shipped, "--requests", files / "one")
+    _answers(host, any_bundle, "--requests", files / "one")
     words = ("--repeat", str(EACH), "--runners", str(THREADS), "--threads", "1")
-    *answers, figures = _answers(host, shipped, "--requests", files / "eight", *words)
+    *answers, figures = _answers(host, any_bundle, "--requests", files / "eight", *words)
     assert figures["runs"] == THREADS * EACH
     assert [answer["repeats"] for answer in answers] == [True] * THREADS
     for number in range(THREADS):
         assert (files / f"eight-{number}.npz").read_bytes() == (files / f"one-{number}.npz").read_bytes()
 
 
-def test_memory_does_not_grow(host: Host, shipped: Path, files: Path) -> None:
+def test_memory_does_not_grow(host: Host, any_bundle: Path, files: Path) -> None:
     words = (f"--input=image={files}/image.npy", f"--input=shift={files}/shift.npy", "--threads", "1")
-    _, figures = _answers(host, shipped, *words, "--repeat", str(RUNS), "--warm-up", "100")
+    _, figures = _answers(host, any_bundle, *words, "--repeat", str(RUNS), "--warm-up", "100")
     assert figures["runs"] == RUNS
     assert figures["resident_bytes_before"] > 2**20
     assert figures["resident_bytes_after"] - figures["resident_bytes_before"] < GROWTH

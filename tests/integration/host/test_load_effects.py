@@ -23,7 +23,7 @@ def load_effects(compiled: Compiled) -> Path:
 
 
 @pytest.fixture(params=["torchscript", "aoti"])
-def shipped(request: pytest.FixtureRequest) -> Path:
+def any_bundle(request: pytest.FixtureRequest) -> Path:
     folder: Path = request.getfixturevalue(request.param)
     return folder
 
@@ -35,8 +35,8 @@ def _effects(program: Path, *words: str | Path, **variables: str) -> str:
     return done.stdout
 
 
-def test_load_leaves_the_process_as_it_was(load_effects: Path, shipped: Path) -> None:
-    assert _effects(load_effects, shipped) == ""
+def test_load_leaves_the_process_as_it_was(load_effects: Path, any_bundle: Path) -> None:
+    assert _effects(load_effects, any_bundle) == ""
 
 
 @pytest.mark.parametrize("folder", ["/nowhere", ""])
