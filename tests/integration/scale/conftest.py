@@ -170,7 +170,15 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def start_map(bundle: Path) -> Iterator[StartMap]:
+def _interruptible() -> Iterator[None]:
+    """Programs that are started heed SIGINT, also where a shell runs the tests in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def start_map(bundle: Path, _interruptible: None) -> Iterator[StartMap]:
     started: list[MapProgram] = []
 
     def start_map(*words: str | Path, output: str | Path, **environment: str | Path) -> MapProgram:
