@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from opwright.scale.facts.bundle_facts import BundleFacts
+    from opwright.scale.inputs.item import Item
     from opwright.scale.results.destination import Destination
     from opwright.scale.results.job import Settings
 
-# So many that workers end at about the same time, and small enough that little is lost with one.
+# Enough shards for all workers to end at about the same time, and small ones, so that a lost one costs little.
 _SHARDS = 64
 _MOST_ROWS = 1000
 _NO_INPUTS = "there are no inputs: expected files, folders, patterns, lists or Parquet files"
@@ -65,96 +66,97 @@ def _remove_traces(folder: Path, *, was_there: bool) -> None:
             made.rmdir()
 
 
-def begin(
-    arguments: Iterable[str] | None,
-    facts: BundleFacts,
-    destination: Destination,
-    settings: Settings,
-    found: Callable[[int], None],
-) -> Job:
-    """Find all inputs, and write the plan and the record of a new map.
+class Beginning:
+    """What a map begins with, or goes on with.
 
     Args:
-        arguments: what names the inputs.
+        arguments: what names the inputs; None to resume with those that the map began with.
         facts: the bundle.
         destination: where the results go.
         settings: what decides them.
         found: called with the number of inputs found up to now.
-
-    Raises:
-        MapError: there is a map already, or something else; or there are no inputs, or one is not valid.
     """
-    if read_job(destination) is not None:
-        msg = f"{destination} has the results of a map: --resume goes on with it; else name another folder"
-        raise MapError(msg)
-    if strangers := [name for name in destination.names() if name != PRIVATE]:
-        msg = f"{destination} is not empty: it has {min(strangers)}. Name a new folder for the results"
-        raise MapError(msg)
-    names = _columns(facts, settings.columns)
-    with destination.writing(PLAN_NAME) as path:
-        count = write_plan(find_items(arguments or (), names), path, found)
-        if not count:
-            raise MapError(_NO_INPUTS)
-        rows = settings.shard_rows or _rows(count, settings.batch)
-        with path.open("rb") as file:
-            shards = tuple(shard_digests(Plan(file), rows))
-    job = Job(
-        bundle=facts.digest,
-        host=settings.host,
-        batch=settings.batch,
-        threads=settings.threads,
-        columns=dict(settings.columns),
-        shard_rows=rows,
-        folder=str(Path.cwd()),
-        inputs=count,
-        shards=shards,
-    )
-    with destination.writing(JOB_NAME) as path:
-        path.write_bytes(job.to_json())
-    return job
 
+    def __init__(
+        self,
+        arguments: Iterable[str] | None,
+        facts: BundleFacts,
+        destination: Destination,
+        settings: Settings,
+        found: Callable[[int], None],
+    ) -> None:
+        self._arguments = arguments
+        self._facts = facts
+        self._destination = destination
+        self._settings = settings
+        self._found = found
 
-def go_on(
-    arguments: Iterable[str] | None,
-    facts: BundleFacts,
-    destination: Destination,
-    settings: Settings,
-    found: Callable[[int], None],
-) -> Job:
-    """The record of the map that stopped, after a look at whether it can go on; arguments as for `begin`.
+    def begin(self) -> Job:
+        """Find all inputs, and write the plan and the record of a new map.
 
-    Raises:
-        MapError: there is none, or what decides the results has changed.
-    """
-    job = read_job(destination)
-    if job is None:
-        msg = f"{destination} has no map to resume: leave out --resume to begin one"
-        raise MapError(msg)
-    check_same(job, facts.digest, settings, destination)
-    if arguments is not None:
-        _check_inputs(arguments, facts, job, destination, found)
-    return job
-
-
-def _check_inputs(
-    arguments: Iterable[str], facts: BundleFacts, job: Job, destination: Destination, found: Callable[[int], None]
-) -> None:
-    names = _columns(facts, job.columns)
-    digests = shard_digests(find_items(arguments, names), job.shard_rows)
-    for number, (before, now) in enumerate(itertools.zip_longest(job.shards, digests)):
-        found(number * job.shard_rows)
-        if before != now:
-            msg = (
-                f"{destination} cannot be resumed with these inputs: they differ from those that the map began with, "
-                f"first among the inputs {number * job.shard_rows} to {(number + 1) * job.shard_rows - 1}. Name no "
-                "inputs to resume with those that it began with, or name another folder for the results"
-            )
+        Raises:
+            MapError: there is a map already, or something else; or there are no inputs, or one is not valid.
+        """
+        settings, destination = self._settings, self._destination
+        if read_job(destination) is not None:
+            msg = f"{destination} has the results of a map: --resume goes on with it; else name another folder"
             raise MapError(msg)
+        if strangers := [name for name in destination.names() if name != PRIVATE]:
+            msg = f"{destination} is not empty: it has {min(strangers)}. Name a new folder for the results"
+            raise MapError(msg)
+        with destination.writing(PLAN_NAME) as path:
+            count = write_plan(self._items(settings.columns), path, self._found)
+            if not count:
+                raise MapError(_NO_INPUTS)
+            rows = settings.shard_rows or _rows(count, settings.batch)
+            with path.open("rb") as file:
+                shards = tuple(shard_digests(Plan(file), rows))
+        job = Job(
+            bundle=self._facts.digest,
+            host=settings.host,
+            batch=settings.batch,
+            threads=settings.threads,
+            columns=dict(settings.columns),
+            shard_rows=rows,
+            folder=str(Path.cwd()),
+            inputs=count,
+            shards=shards,
+        )
+        with destination.writing(JOB_NAME) as path:
+            path.write_bytes(job.to_json())
+        return job
 
+    def resume(self) -> Job:
+        """The record of the map that stopped, after a look at whether it can go on.
 
-def _columns(facts: BundleFacts, columns: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns of tables that are inputs."""
-    return tuple(columns.get(one.name, one.name) for one in facts.inputs)
+        Raises:
+            MapError: there is none, or what decides the results has changed.
+        """
+        job = read_job(self._destination)
+        if job is None:
+            msg = f"{self._destination} has no map to resume: leave out --resume to begin one"
+            raise MapError(msg)
+        check_same(job, self._facts.digest, self._settings, self._destination)
+        if self._arguments is not None:
+            self._check_inputs(job)
+        return job
+
+    def _check_inputs(self, job: Job) -> None:
+        digests = shard_digests(self._items(job.columns), job.shard_rows)
+        for number, (before, now) in enumerate(itertools.zip_longest(job.shards, digests)):
+            first = number * job.shard_rows
+            self._found(first)
+            if before != now:
+                msg = (
+                    f"{self._destination} cannot be resumed with these inputs: they differ from those that the map "
+                    f"began with, first among the inputs {first} to {first + job.shard_rows - 1}. Name no inputs to "
+                    "resume with those that it began with, or name another folder for the results"
+                )
+                raise MapError(msg)
+
+    def _items(self, columns: Mapping[str, str]) -> Iterator[Item]:
+        names = tuple(columns.get(one.name, one.name) for one in self._facts.inputs)
+        return find_items(self._arguments or (), names)
 
 
 def _rows(count: int, batch: int) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opwright.errors import MapError
-from opwright.scale.begin import alone, begin, go_on
+from opwright.scale.begin import Beginning, alone
 from opwright.scale.facts.batch_size import check_batch
 from opwright.scale.facts.bundle_facts import read_facts
 from opwright.scale.progress import MapProgress
@@ -68,7 +68,7 @@ def map(
         columns: the column of an input in Parquet files, by the name of the input, where it has another name.
         shard_rows: how many rows each file of results has; by default 64 files of at most 1,000.
         memory: how many bytes of memory a host may have; by default its part of the machine's memory.
-        timeout_s: end a host that gives no answer for so many seconds; its input becomes a row with an error.
+        timeout_s: end a host that gives no answer within this many seconds; its input becomes a row with an error.
         strict: stop at the first input that fails, instead of writing a row with its error.
         resume: do what a map that stopped has left undone.
         progress: shows how far it is.
@@ -93,8 +93,8 @@ def map(
     with progress or MapProgress("map") as shown, alone(destination):
         destination.remove_drafts()
         shown.look()
-        start = go_on if resume else begin
-        job = start(_texts(inputs), facts, destination, settings, shown.found)
+        beginning = Beginning(_texts(inputs), facts, destination, settings, shown.found)
+        job = beginning.resume() if resume else beginning.begin()
         ledger = Ledger(job, destination)
         done = ledger.done()
         left = ledger.missing(done)

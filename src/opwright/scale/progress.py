@@ -73,7 +73,7 @@ class MapProgress:
         return self._total is not None
 
     def count(self, done: int, failed: int) -> None:
-        """Say that so many more rows are done, of which so many failed."""
+        """Say how many more rows are done, and how many of these failed."""
         with self._guard:
             self._done += done
             self._failed += failed

@@ -16,7 +16,7 @@ import threading
 import time
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from opwright.errors import BuildError, SignatureError, ToolchainError
 from opwright.toolchain.diagnostics import first_error
@@ -87,22 +87,18 @@ def run(
         ToolchainError: the program does not exist or cannot be run.
         BuildError: it failed, and `check` is set; the message contains the first error, its place and the command.
     """
-    line = [str(word) for word in command]
-    try:
-        process = subprocess.Popen(  # noqa: S603  opwright composed the command
-            line,
-            cwd=cwd,
-            env={**os.environ, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            # A separate group can be killed as a whole. Without a limit it stays in ours, and Ctrl-C reaches it.
-            start_new_session=timeout_s is not None,
-        )
-    except (FileNotFoundError, PermissionError) as error:
-        raise _not_runnable(line, error) from error
+    process: subprocess.Popen[str] = _start(
+        command,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        # A separate group can be killed as a whole. Without a limit it stays in ours, and Ctrl-C reaches it.
+        start_new_session=timeout_s is not None,
+    )
     printed: list[str] = []
     with process, _killed_after(process, timeout_s) as timed_out:
         if process.stdout is None:  # only for the type checker: stdout is a pipe
@@ -112,7 +108,7 @@ def run(
             if on_line is not None:
                 on_line(text.rstrip("\n"))
         process.wait()  # here, within the time limit: it may have closed its streams and still run
-    completed = Completed(shlex.join(line), "".join(printed), process.returncode, timed_out.is_set())
+    completed = Completed(shlex.join(map(str, command)), "".join(printed), process.returncode, timed_out.is_set())
     if check and completed.exit_code != 0:
         raise failure(completed)
     return completed
@@ -165,16 +161,9 @@ class Attached:
     """
 
     def __init__(self, command: Sequence[str | Path], *, silent: bool = False) -> None:
-        line = [str(word) for word in command]
-        try:
-            self._process = subprocess.Popen(  # noqa: S603  opwright composed the command
-                line,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL if silent else None,
-                start_new_session=True,
-            )
-        except (FileNotFoundError, PermissionError) as error:
-            raise _not_runnable(line, error) from error
+        self._process: subprocess.Popen[bytes] = _start(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL if silent else None, start_new_session=True
+        )
 
     def exit_code(self) -> int | None:
         """Its exit status, negative for the signal that ended it; None while it runs."""
@@ -202,14 +191,11 @@ def start_piped(command: Sequence[str | Path], *, cwd: Path | None = None) -> su
     Raises:
         ToolchainError: the program does not exist or cannot be run.
     """
-    line = [str(word) for word in command]
     pipe = subprocess.PIPE
-    try:
-        return subprocess.Popen(  # noqa: S603  opwright composed the command
-            line, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
-        )
-    except (FileNotFoundError, PermissionError) as error:
-        raise _not_runnable(line, error) from error
+    process: subprocess.Popen[bytes] = _start(
+        command, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+    )
+    return process
 
 
 def run_forked(act: Callable[[], None], *, timeout_s: float) -> Completed:
@@ -281,6 +267,15 @@ def failure(completed: Completed, what: str = "the command failed") -> BuildErro
     msg = f"{what}:\n{shown}\nThe command {ended}:\n  {completed.command}"
     error = SignatureError if diagnostic.is_signature else BuildError
     return error(msg, command=completed.command, output=completed.output)
+
+
+def _start(command: Sequence[str | Path], **settings: Any) -> subprocess.Popen[Any]:
+    """Start a program with the settings of Popen; raise ToolchainError if it does not exist or cannot be run."""
+    line = [str(word) for word in command]
+    try:
+        return subprocess.Popen(line, **settings)  # noqa: S603  opwright composed the command
+    except (FileNotFoundError, PermissionError) as error:
+        raise _not_runnable(line, error) from error
 
 
 def _not_runnable(line: Sequence[str], error: OSError) -> ToolchainError:

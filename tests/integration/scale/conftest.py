@@ -112,13 +112,13 @@ class MapProgram:
     hosts: list[int] = field(default_factory=list)
 
     def wait_for_files(self, count: int) -> None:
-        """Wait until so many files of results are there, and remember the hosts that run."""
+        """Wait for this many files of results, and remember the hosts that run."""
         what = f"{count} files of results are there"
         wait_until(lambda: len(list(self.output.glob("part-*.parquet"))) >= count, what)
         self.wait_for_hosts(1)
 
     def wait_for_hosts(self, count: int) -> None:
-        """Wait until so many hosts run, and remember them."""
+        """Wait for this many hosts, and remember them."""
 
         def are_running() -> bool:
             assert self.process.poll() is None, self.process.communicate()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
+from concurrent.futures import Future, wait
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from opwright.scale.stopped import StoppedError
+from opwright.scale.daemon import in_daemon_thread
 from opwright.scale.workers.host_command import host_command
 from opwright.scale.workers.resources import memory_bytes, most_workers
 from opwright.scale.workers.shard_runner import ShardRunner
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from opwright.scale.results.ledger import Shard
     from opwright.scale.work import Work
     from opwright.scale.workers.shard_runner import Finished
-
 
 _PATIENCE_S = 10.0
 
@@ -54,21 +54,17 @@ class LocalEngine:
         """
         # Claimed in their order; the lock is for the iterator.
         claims = _Claims(shards)
-        said: queue.SimpleQueue[Finished | BaseException | None] = queue.SimpleQueue()
+        results: queue.SimpleQueue[Finished | Future[None]] = queue.SimpleQueue()
         runners = [ShardRunner(self._command, self._work, self._count) for _ in range(min(self.workers, len(shards)))]
-        threads = [
-            threading.Thread(target=_run, args=(runner, claims, said), daemon=True, name="opwright-worker")
-            for runner in runners
-        ]
-        for thread in threads:
-            thread.start()
+        ends = [in_daemon_thread(partial(_run, runner, claims, results), name="opwright-worker") for runner in runners]
         try:
-            left = len(threads)
+            for end in ends:
+                end.add_done_callback(results.put)
+            left = len(ends)
             while left:
-                one = said.get()
-                if isinstance(one, BaseException):
-                    raise one
-                if one is None:
+                one = results.get()
+                if isinstance(one, Future):
+                    one.result()
                     left -= 1
                 else:
                     yield one
@@ -76,9 +72,7 @@ class LocalEngine:
             claims.end()
             for runner in runners:
                 runner.stop()
-            until = time.monotonic() + _PATIENCE_S
-            for thread in threads:  # a file system that answers no more may hold one
-                thread.join(max(0.0, until - time.monotonic()))
+            wait(ends, _PATIENCE_S)  # a file system that answers no more may hold one
             self.restarts += sum(runner.restarts for runner in runners)
 
 
@@ -103,18 +97,10 @@ class _Claims:
             return None if self._is_ended else next(self._shards, None)
 
 
-def _run(
-    runner: ShardRunner, claims: Iterable[Shard], said: queue.SimpleQueue[Finished | BaseException | None]
-) -> None:
-    """Run the shards that a worker claims. Its last word is None, or the error that another thread raises for it."""
-    last: BaseException | None = None
+def _run(runner: ShardRunner, claims: Iterable[Shard], results: queue.SimpleQueue[Finished | Future[None]]) -> None:
+    """Run the shards that a worker claims."""
     try:
         for finished in runner.run(claims):
-            said.put(finished)
-    except StoppedError:
-        pass
-    except BaseException as error:  # noqa: BLE001  raised where it is taken
-        last = error
+            results.put(finished)
     finally:
         runner.close()
-        said.put(last)

@@ -8,10 +8,12 @@ import os
 import threading
 from collections import deque
 from concurrent.futures import Future, wait
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opwright.errors import MapError, OpwrightError
 from opwright.report.format import printable
+from opwright.scale.daemon import in_daemon_thread
 from opwright.scale.inputs.tables import TableReader
 from opwright.scale.rows import Failure
 from opwright.scale.stopped import StoppedError
@@ -82,19 +84,6 @@ class Loader:
                 raise StoppedError
         return made.result()
 
-    def _submit(self, values: Row) -> Future[Row | Failure]:
-        """Read in a thread of its own, for which nobody has to wait: a server may never answer."""
-        future: Future[Row | Failure] = Future()
-
-        def read() -> None:
-            try:
-                future.set_result(self._with_bytes(values))
-            except BaseException as error:  # noqa: BLE001  raised where the result is taken
-                future.set_exception(error)
-
-        threading.Thread(target=read, daemon=True, name="opwright-read").start()
-        return future
-
     def _row(self, item: Item) -> Row | Failure:
         if item.table is not None and item.row is not None:
             table = item.table if is_url(item.table) else os.path.join(self._folder, item.table)
@@ -111,7 +100,8 @@ class Loader:
         if isinstance(row, Failure):
             return row
         if any(isinstance(value, str) and not _host_can_read(value) for value in row.values()):
-            return self._submit(row)
+            # A server may never answer.
+            return in_daemon_thread(partial(self._with_bytes, row), name="opwright-read")
         return row
 
     def _with_bytes(self, values: Row) -> Row | Failure:

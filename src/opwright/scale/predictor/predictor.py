@@ -17,6 +17,7 @@ from opwright.scale.predictor.outputs import ERROR, STATUS, Outputs, as_array, s
 from opwright.scale.predictor.resident import HostSettings, resident_host
 from opwright.scale.predictor.samples import Samples
 from opwright.scale.predictor.values import content_of
+from opwright.scale.results.columns import free_name
 from opwright.scale.rows import Failure
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Predictor:
             the name of a code of the host, and a column `error`, one line or None. The outputs of a row that failed are
             NaN, or 0 where the dtype has no NaN; None in an array of objects, and null in a Table.
         memory: how many bytes of memory the host may have; None for no limit.
-        timeout_s: end a host that gives no answer for so many seconds; its row has failed. None for no limit.
+        timeout_s: end a host that gives no answer within this many seconds; its row fails. None for no limit.
 
     Raises:
         BundleError: the bundle is not valid.
@@ -231,9 +232,7 @@ class Predictor:
             raise MapError(msg)
         names: list[str] = []
         for name in results.names:
-            while name in taken or name in names:
-                name += "_output"  # noqa: PLW2901  the name that is free
-            names.append(name)
+            names.append(free_name(name, {*taken, *names}))
         return names
 
     def _row(self, given: object) -> Row | Failure:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import threading
 import weakref
-from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from opwright.errors import MapError
 from opwright.scale.inputs.loader import Loader
-from opwright.scale.rows import Answer, Failure
 from opwright.scale.work import Limits
 from opwright.scale.workers.host_command import host_command
 from opwright.scale.workers.isolation import Isolation
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opwright.scale.facts.bundle_facts import BundleFacts
-    from opwright.scale.rows import Row
+    from opwright.scale.rows import Answer, Failure, Row
 
 
 class HostSettings(NamedTuple):
@@ -53,7 +52,7 @@ class ResidentHost:
         facts: the bundle.
 
     Raises:
-        MapError: the bundle is no longer the one that the settings name.
+        MapError: the bundle has changed since the settings were made.
         ToolchainError: there is no host, and none can be built here.
     """
 
@@ -89,20 +88,14 @@ class ResidentHost:
         Raises:
             MapError: the host does not start, or a remote file cannot be read for a reason that is not the row's.
         """
-        asked: deque[list[Failure | None]] = deque()
-        done: list[Answer] = []
         with self._turn:
             try:
-                for given in self._isolation.answers(_units(self._loader.filled(rows), batch, asked)):
-                    answers = iter(given)
-                    done += [
-                        next(answers) if failure is None else Answer(failure=failure) for failure in asked.popleft()
-                    ]
+                groups = _batches(self._loader.filled(rows), batch)
+                return [answer for answers in self._isolation.answers_to_all(groups) for answer in answers]
             except BaseException:
                 # It may still answer what nobody waits for any more.
                 self._isolation.close()
                 raise
-        return done
 
     def start(self) -> None:
         """Start it, if it does not run.
@@ -125,10 +118,38 @@ class ResidentHost:
         self._isolation.forget()
 
 
-# By what decides them. A host ends when the last predictor that uses it is gone, and when the process exits.
-_hosts: weakref.WeakValueDictionary[HostSettings, ResidentHost] = weakref.WeakValueDictionary()
-_kept: set[ResidentHost] = set()
-_registry_turn = threading.Lock()
+class _Registry:
+    """The hosts of this process by what decides them.
+
+    A host ends when the last predictor that uses it is gone, and when the process exits.
+    """
+
+    def __init__(self) -> None:
+        self._hosts: weakref.WeakValueDictionary[HostSettings, ResidentHost] = weakref.WeakValueDictionary()
+        self._kept: set[ResidentHost] = set()
+        self._turn = threading.Lock()
+
+    def host(self, settings: HostSettings, facts: BundleFacts, *, keep: bool) -> ResidentHost:
+        with self._turn:
+            host = self._hosts.get(settings)
+            if host is None or not host.is_usable:
+                self._kept.discard(host)
+                host = self._hosts[settings] = ResidentHost(settings, facts)
+            if keep:
+                self._kept.add(host)
+            return host
+
+    def after_fork(self) -> None:
+        """Give back what belongs to the parent process: its hosts, and a lock that one of its threads may hold."""
+        self._turn = threading.Lock()
+        for host in self._hosts.values():
+            host.forget()
+        self._hosts.clear()
+        self._kept.clear()
+
+
+_registry = _Registry()
+os.register_at_fork(after_in_child=_registry.after_fork)
 
 
 def resident_host(settings: HostSettings, facts: BundleFacts, *, keep: bool) -> ResidentHost:
@@ -140,34 +161,15 @@ def resident_host(settings: HostSettings, facts: BundleFacts, *, keep: bool) -> 
         keep: until the process exits, even if no predictor is left: another one will come.
 
     Raises:
-        MapError: the bundle is no longer the one that the settings name.
+        MapError: the bundle has changed since the settings were made.
         ToolchainError: there is no host, and none can be built here.
     """
-    with _registry_turn:
-        host = _hosts.get(settings)
-        if host is None or not host.is_usable:
-            _kept.discard(host)
-            host = _hosts[settings] = ResidentHost(settings, facts)
-        if keep:
-            _kept.add(host)
-        return host
+    return _registry.host(settings, facts, keep=keep)
 
 
-def _units(rows: Iterator[Row | Failure], batch: int, asked: deque[list[Failure | None]]) -> Iterator[list[Row]]:
-    """Yields units; for each, which of its rows have failed already is added to `asked`."""
-    taken: list[Row | Failure] = []
-    for row in rows:
-        taken.append(row)
-        if len(taken) == batch:
-            yield _unit(taken, asked)
-            taken = []
-    if taken:
-        yield _unit(taken, asked)
-
-
-def _unit(taken: list[Row | Failure], asked: deque[list[Failure | None]]) -> list[Row]:
-    asked.append([row if isinstance(row, Failure) else None for row in taken])
-    return [row for row in taken if not isinstance(row, Failure)]
+def _batches(rows: Iterator[Row | Failure], batch: int) -> Iterator[list[Row | Failure]]:
+    while taken := [*itertools.islice(rows, batch)]:
+        yield taken
 
 
 def _check_same(bundle: Path, digest: str) -> None:
@@ -186,16 +188,3 @@ def _check_same(bundle: Path, digest: str) -> None:
 def _end(isolation: Isolation, loader: Loader) -> None:
     isolation.close()
     loader.close()
-
-
-def _after_fork() -> None:
-    """Give back what belongs to the parent process: its hosts, and locks that its threads may hold."""
-    global _registry_turn  # noqa: PLW0603  a lock cannot be opened by whoever does not hold it
-    _registry_turn = threading.Lock()
-    for host in _hosts.values():
-        host.forget()
-    _hosts.clear()
-    _kept.clear()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -29,9 +30,9 @@ def content_of(value: object, facts: InputFacts) -> str | bytes:
     """
     if isinstance(value, Mapping) and {"bytes", "path"} <= value.keys():
         value = value["path"] if value["bytes"] is None else value["bytes"]
-    if isinstance(value, np.bytes_):
+    if type(value) is np.bytes_:
         msg = f"the input {facts.name} is of NumPy's dtype S, which drops zeros at the end of bytes: take dtype=object"
-        raise ValueError(msg)  # noqa: TRY004  all that is wrong with a value is one kind of error
+        raise ValueError(msg)
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -62,7 +63,7 @@ def _array(value: Any, facts: InputFacts) -> np.ndarray[Any, Any]:
 
 def _is_nan(value: object, facts: InputFacts) -> bool:
     """Whether it is how pandas marks a value that is missing; a number is one only for an input of single numbers."""
-    return isinstance(value, float) and value != value and len(facts.dims) > 1  # noqa: PLR0124  NaN alone differs from itself
+    return isinstance(value, float) and math.isnan(value) and len(facts.dims) > 1
 
 
 def _own_dtype(value: object) -> np.dtype[Any] | None:

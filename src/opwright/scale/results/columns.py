@@ -11,7 +11,7 @@ import pyarrow as pa
 from opwright.scale.rows import Answer, Array, Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from opwright.scale.facts.bundle_facts import OutputFacts
 
@@ -54,9 +54,7 @@ class Columns:
         taken = {field.name for field in (*_OWN, *_OUTCOME)}
         fields = []
         for output in self.outputs:
-            name = output.name
-            while name in taken:
-                name += "_output"
+            name = free_name(output.name, taken)
             taken.add(name)
             fields.append(pa.field(name, _column_type(output)))
         self.schema = pa.schema([*_OWN, *_OUTCOME, *fields])
@@ -93,6 +91,13 @@ class Columns:
                 return Answer(failure=Failure("output_unwritable", message))
             arrays.append(Array(array.dtype, array.shape[1:], array.data) if has_row else array)
         return Answer(tuple(arrays), answer.failure, answer.seconds)
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name of an output's column: its own, with `_output` behind it while that is taken."""
+    while name in taken:
+        name += "_output"
+    return name
 
 
 def _stored(output: OutputFacts) -> OutputFacts:

@@ -108,7 +108,7 @@ class HostProcess:
         self._selector.close()
         for pipe in (self._stdin, self._stdout, self._stderr):
             pipe.close()
-        self._process.returncode = 0  # it is no child of this process, which must not wait for it
+        self._process.returncode = 0  # only the process that started it can wait for it
 
     def ended(self, cause: str | None = None) -> EndedError:
         """The exception for a process that has ended, after what it still said was read.

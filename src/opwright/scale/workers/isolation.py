@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from opwright.errors import MapError
@@ -10,9 +11,9 @@ from opwright.scale.stopped import StoppedError
 from opwright.scale.workers.worker import HostEndedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-    from opwright.scale.rows import Unit
+    from opwright.scale.rows import Row, Unit
     from opwright.scale.workers.worker import Worker
 
 # What crashes a host twice does so again. A host that was killed may have been killed by chance; where memory runs out
@@ -58,6 +59,24 @@ class Isolation:
             self._let_go()
             for unit in ended.unanswered:
                 yield self._alone(unit, ended)
+
+    def answers_to_all(self, groups: Iterable[Sequence[Row | Failure]]) -> Iterator[list[Answer]]:
+        """The answers to rows that run together, in their order; one that has failed already is its own answer.
+
+        Raises:
+            MapError: the host does not start.
+            StoppedError: `stop` was called.
+        """
+        asked: deque[Sequence[Row | Failure]] = deque()
+
+        def units() -> Iterator[Unit]:
+            for group in groups:
+                asked.append(group)
+                yield [row for row in group if not isinstance(row, Failure)]
+
+        for given in self.answers(units()):
+            answers = iter(given)
+            yield [Answer(failure=row) if isinstance(row, Failure) else next(answers) for row in asked.popleft()]
 
     def stop(self) -> None:
         """End the host while another thread waits for its answers: that thread then raises."""

@@ -15,7 +15,6 @@ from opwright.scale.layout import PLAN_NAME
 from opwright.scale.results.columns import Columns
 from opwright.scale.results.plan import Plan
 from opwright.scale.results.shard_file import ShardFile
-from opwright.scale.rows import Answer, Failure
 from opwright.scale.workers.isolation import Isolation
 from opwright.scale.workers.latencies import Latencies
 from opwright.scale.workers.worker import Worker
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from opwright.scale.inputs.item import Item
     from opwright.scale.results.ledger import Shard
-    from opwright.scale.rows import Row
+    from opwright.scale.rows import Answer, Failure, Row
     from opwright.scale.work import Work
 
 
@@ -45,11 +44,10 @@ class Finished:
 
 
 class _Asked(NamedTuple):
-    """A unit on its way: its shard and inputs, and which of them cannot be asked at all."""
+    """The inputs of a batch on its way, and their shard."""
 
     shard: Shard
     items: Sequence[Item]
-    failures: Sequence[Failure | None]
     is_last: bool
 
 
@@ -89,7 +87,7 @@ class ShardRunner:
         Raises:
             MapError: a row failed and the map is strict, or the map cannot go on.
         """
-        answers = self._isolation.answers(self._units(shards))
+        answers = self._isolation.answers_to_all(self._batches(shards))
         while (shard := self._next_shard(answers)) is not None:
             yield shard
 
@@ -124,13 +122,11 @@ class ShardRunner:
         finished.failed = file.failed
         return finished
 
-    def _write(self, given: list[Answer], file: ShardFile, finished: Finished) -> bool:
-        """Write the rows of one unit; return whether it is the last of its shard."""
+    def _write(self, answers: list[Answer], file: ShardFile, finished: Finished) -> bool:
+        """Write the rows of one batch; return whether it is the last of its shard."""
         asked = self._asked.popleft()
-        answers = iter(given)
-        for item, failure in zip(asked.items, asked.failures, strict=True):
-            answer = next(answers) if failure is None else Answer(failure=failure)
-            answer = self._columns.fitted(answer)
+        for item, given in zip(asked.items, answers, strict=True):
+            answer = self._columns.fitted(given)
             name = os.fsencode(item.input).decode(errors="backslashreplace")
             if answer.failure is not None and self._work.limits.strict:
                 msg = f"{name}: {answer.failure.message} ({answer.failure.status}). Without --strict it becomes a row"
@@ -142,8 +138,8 @@ class ShardRunner:
                 self._count(1, int(answer.failure is not None))
         return asked.is_last
 
-    def _units(self, shards: Iterable[Shard]) -> Iterator[list[Row]]:
-        """Yields units; of each, what it is made of is remembered until its answers come."""
+    def _batches(self, shards: Iterable[Shard]) -> Iterator[list[Row | Failure]]:
+        """Yields batches; the inputs of each are remembered until its answers come."""
         waiting: deque[tuple[Shard, int, Item]] = deque()
 
         def items() -> Iterator[Item]:
@@ -162,7 +158,6 @@ class ShardRunner:
             rows.append(row)
             is_last = place + 1 == shard.rows
             if is_last or len(rows) == self._work.job.batch:
-                failures = [row if isinstance(row, Failure) else None for row in rows]
-                self._asked.append(_Asked(shard, taken, failures, is_last))
-                yield [row for row in rows if not isinstance(row, Failure)]
+                self._asked.append(_Asked(shard, taken, is_last))
+                yield rows
                 taken, rows = [], []
