@@ -11,16 +11,18 @@ import argparse
 import asyncio
 import math
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import ray
 from ray import serve
 from ray.serve.config import BackpressureConfig
-from starlette.requests import Request  # noqa: TC002  Serve reads the annotation
 from starlette.responses import JSONResponse
 
 import opwright
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 MOST_BYTES = 16 * 2**20
 # Of the host's codes, those that a caller can do something about begin so.
@@ -55,9 +57,12 @@ class Classifier:
         """The answer to a request."""
         if request.method != "POST":
             return _refusal(405, "usage", "expected a POST with the bytes of a picture or an .npy file")
-        if int(request.headers.get("content-length", 0)) > MOST_BYTES:
-            return _refusal(413, "usage", f"expected at most {MOST_BYTES} bytes")
-        row = await self._run(await request.body())
+        body = b""
+        async for piece in request.stream():
+            body += piece
+            if len(body) > MOST_BYTES:
+                return _refusal(413, "usage", f"expected at most {MOST_BYTES} bytes")
+        row = await self._run(body)
         if row["status"] != "ok":
             code = 400 if row["status"].startswith(FAULTS_OF_CALLERS) else 500
             return _refusal(code, row["status"], row["error"])

@@ -169,7 +169,7 @@ def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "gate"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session", autouse=True)
 def _interruptible() -> Iterator[None]:
     """Programs that are started heed SIGINT, also where a shell runs the tests in the background, which ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -178,7 +178,7 @@ def _interruptible() -> Iterator[None]:
 
 
 @pytest.fixture
-def start_map(bundle: Path, _interruptible: None) -> Iterator[StartMap]:
+def start_map(bundle: Path) -> Iterator[StartMap]:
     started: list[MapProgram] = []
 
     def start_map(*words: str | Path, output: str | Path, **environment: str | Path) -> MapProgram:

@@ -249,15 +249,15 @@ def test_a_host_that_was_killed_between_two_calls_is_started_again(fragile: Path
 
 
 def test_rows_whose_making_raises_leave_no_answers_behind(fragile: Path) -> None:
-    class Interrupted(Exception):  # noqa: N818  as KeyboardInterrupt is, which no test can raise
+    class RowsError(Exception):
         pass
 
     def rows() -> object:
         yield IMAGES[0]
-        raise Interrupted
+        raise RowsError
 
     with opwright.Predictor(fragile) as predictor:
-        with pytest.raises(Interrupted):
+        with pytest.raises(RowsError):
             predictor.rows(rows())  # type: ignore[arg-type]  # an iterator
         ones = np.ones((3, 8, 8), np.float32)
         assert predictor.rows([ones])[0]["output"].tolist() == [2, 2, 2]

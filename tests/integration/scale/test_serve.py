@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import io
 import json
 import os
@@ -12,8 +13,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import urllib.error
-import urllib.request
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -46,15 +45,20 @@ class Application:
     """The running example."""
 
     def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}/predict"
+        self._port = port
 
-    def post(self, body: bytes | None) -> Reply:
-        try:
-            with urllib.request.urlopen(urllib.request.Request(self._url, data=body), timeout=120) as answer:  # noqa: S310  it is on loopback
-                return Reply(answer.status, answer.read().decode(), None)
-        except urllib.error.HTTPError as error:
-            with error:
-                return Reply(error.code, error.read().decode(), error.headers["Retry-After"])
+    def post(self, body: bytes | Iterator[bytes]) -> Reply:
+        return self._ask("POST", body)
+
+    def get(self) -> Reply:
+        return self._ask("GET", None)
+
+    def _ask(self, method: str, body: bytes | Iterator[bytes] | None) -> Reply:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=120)
+        with contextlib.closing(connection):
+            connection.request(method, "/predict", body)
+            answer = connection.getresponse()
+            return Reply(answer.status, answer.read().decode(), answer.headers["Retry-After"])
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +118,15 @@ def test_a_bad_picture_is_the_callers_fault_in_the_hosts_words(
 
 
 def test_what_is_no_post_is_refused(application: Application) -> None:
-    assert application.post(None).code == 405
+    assert application.get().code == 405
+
+
+@pytest.mark.parametrize("says_its_size", [True, False])
+def test_a_body_that_is_too_large_is_refused(application: Application, says_its_size: bool) -> None:
+    pieces = (bytes(2**20) for _ in range(17))
+    reply = application.post(b"".join(pieces) if says_its_size else pieces)
+    error = {"kind": "usage", "message": "expected at most 16777216 bytes"}
+    assert (reply.code, reply.json) == (413, {"error": error})
 
 
 def test_a_crash_of_an_operator_costs_its_request_alone(application: Application) -> None:
