@@ -121,9 +121,13 @@ def map(
 
         opwright map my_bundle -o results --resume
     """
+    import logging
+
     from opwright.scale.map import map as map_inputs
     from opwright.scale.progress import MapProgress
 
+    # Clients of object stores leave tasks behind when a server is gone. What went wrong is raised as well.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     with _ended_by_signals(), MapProgress(output, stderr()) as progress:
         try:
             summary = map_inputs(

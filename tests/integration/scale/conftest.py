@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,10 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 # What the operator of tests/packages/mapped does where it finds these numbers.
 SEGFAULT, LEAVE, HANG, EAT_MEMORY, WAIT, REFUSE, KILL = map(float, range(1001, 1008))
+
+# Longer than anything takes; a test that hangs fails then.
+PATIENCE_S = 600
+PROGRESS = re.compile(r"(?!interrupted: |error: ).*: (\d[\d,]* of \d[\d,]* done, .*|\d[\d,]* inputs found)\n")
 
 
 @dataclass
@@ -79,10 +84,15 @@ def state(folder: Path) -> dict[str, str]:
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + 120
+    until = time.monotonic() + PATIENCE_S
     while not is_so():
         assert time.monotonic() < until, f"waited in vain until {what}"
         time.sleep(0.005)
+
+
+def without_progress(errors: str) -> str:
+    """What a map printed on standard error, but for its lines of every ten seconds: a machine may be slow."""
+    return "".join(line for line in errors.splitlines(keepends=True) if not PROGRESS.fullmatch(line))
 
 
 def children(pid: int) -> list[int]:
@@ -131,9 +141,9 @@ class MapProgram:
         """Send it a signal, wait until it has ended and so have its hosts."""
         if number is not None:
             self.process.send_signal(number)
-        output, errors = self.process.communicate(timeout=120)
+        output, errors = self.process.communicate(timeout=PATIENCE_S)
         wait_until(lambda: not any(map(is_running, self.hosts)), "its hosts have ended")
-        return subprocess.CompletedProcess([], self.process.returncode, output, errors)
+        return subprocess.CompletedProcess([], self.process.returncode, output, without_progress(errors))
 
 
 class StartMap(Protocol):
@@ -199,7 +209,9 @@ def run_map(bundle: Path) -> RunMap:
     def run_map(*words: str | Path, output: str | Path, **environment: str | Path) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "opwright", "map", bundle, *words, "--output", output]
         surrounding = {**os.environ, **{name: str(value) for name, value in environment.items()}}
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=surrounding)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=surrounding)
+        done.stderr = without_progress(done.stderr)
+        return done
 
     return run_map
 

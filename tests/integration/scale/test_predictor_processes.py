@@ -37,8 +37,8 @@ def hosts_of(process: int) -> set[int]:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a process ends before a minute is over."""
-    end = time.monotonic() + 60
+    """Whether a process ends before ten minutes are over."""
+    end = time.monotonic() + 600
     while Path(f"/proc/{pid}").exists():
         if time.monotonic() > end:
             return False
