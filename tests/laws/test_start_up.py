@@ -56,3 +56,35 @@ def test_the_proof_that_a_module_is_absent_sees_it_where_it_is(tmp_path: Path) -
     program = tmp_path / "opwright"
     program.write_text("import numpy.linalg\nimport opwright.spec.derive\n")
     assert {"torch", "numpy"} <= imported(program=program)
+
+
+# All that a Python of a Ray cluster has that is installed for nothing but Ray Data.
+_OF_WORKERS = """
+import sys
+
+LACKING = {"torch", "msgspec", "rich", "click", "filelock", "platformdirs", "ninja", "jinja2"}
+
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in LACKING:
+            raise ModuleNotFoundError(f"no module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Refused())
+from opwright.scale.engines.ray import ShardActor
+from opwright.scale.engines.travelling_bundle import TravellingBundle
+from opwright.scale.facts.bundle_facts import BundleFacts
+from opwright.scale.results.destination import Destination
+from opwright.scale.workers.host_command import host_command
+from opwright.scale.workers.host_process import HostProcess
+"""
+
+
+def test_a_worker_of_a_map_needs_nothing_but_numpy_pyarrow_and_fsspec() -> None:
+    ended = subprocess.run([sys.executable, "-c", _OF_WORKERS], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_the_proof_for_workers_sees_what_they_lack() -> None:
+    program = f"{_OF_WORKERS}\nimport opwright.bundle.format.read\n"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "no module named 'msgspec'" in ended.stderr

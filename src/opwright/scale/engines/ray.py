@@ -15,7 +15,7 @@ from opwright.errors import MapError
 from opwright.scale.engines.travelling_bundle import TravellingBundle, pack
 from opwright.scale.layout import PRIVATE
 from opwright.scale.results.ledger import Ledger
-from opwright.scale.workers.host_command import host_command
+from opwright.scale.workers.host_command import host_command, host_version
 from opwright.scale.workers.latencies import Latencies
 from opwright.scale.workers.resources import memory_bytes, processors
 from opwright.scale.workers.shard_runner import Finished, ShardRunner
@@ -137,13 +137,16 @@ class ShardActor:
         workers: how many the map has, on all machines.
 
     Raises:
-        MapError: this machine does not see the folder of results, or the host does not start.
+        MapError: this machine does not see the folder of results, or has another PyTorch than the driver.
     """
 
     def __init__(self, bundle: TravellingBundle, work: Work, workers: int) -> None:
         folder = work.destination.folder
         if folder is not None and not (folder / PRIVATE).is_dir():
             msg = f"{folder} is not there on {os.uname().nodename}: expected a folder that all machines share, or a URL"
+            raise MapError(msg)
+        if (version := host_version(work.facts)) != work.job.host:
+            msg = f"{os.uname().nodename} has PyTorch {version}: expected {work.job.host}, as the driver has it"
             raise MapError(msg)
         if work.limits.memory_bytes is None and work.facts.device == "cpu":
             share = memory_bytes() // max(1, min(workers, processors() // work.job.threads))
