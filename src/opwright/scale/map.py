@@ -101,8 +101,8 @@ def map(
         resumed, failed = sum(one.shard.rows for one in done), sum(one.failed for one in done)
         shown.begin(job.inputs, resumed, failed)
         work = Work(facts, job, destination, Limits(memory, timeout_s, strict))
-        engine = _engine(on, folder, work, shown, workers=workers, address=address)
-        for finished in engine.run(left):
+        engine = _engine(on, folder, work, shown, workers=workers, address=address) if left else None
+        for finished in engine.run(left) if engine is not None else ():
             failed += finished.failed
             latencies.update(finished.latencies)
         destination.remove_drafts()
@@ -116,8 +116,8 @@ def map(
         seconds=seconds,
         rows_per_second=(job.inputs - resumed) / seconds,
         latency_seconds=latencies.percentiles(),
-        workers=engine.workers,
-        restarts=engine.restarts,
+        workers=0 if engine is None else engine.workers,
+        restarts=0 if engine is None else engine.restarts,
     )
 
 

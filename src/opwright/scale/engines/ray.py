@@ -80,8 +80,9 @@ class RayEngine:
                 reason: Exception | None = None
                 try:
                     for finished in self._run_once(bundle, [*left]):
-                        del left[finished.shard.number]
-                        yield finished
+                        # Ray runs a task again if its result is lost with a machine.
+                        if left.pop(finished.shard.number, None) is not None:
+                            yield self._counted(finished)
                 except ray.exceptions.RayError as error:
                     _raise_own(error)
                     reason = error
@@ -117,8 +118,7 @@ class RayEngine:
         for batch in results.iter_batches(batch_size=None, prefetch_batches=0):
             for number, failed, restarts, latencies in zip(*(batch[name] for name in _RESULT), strict=True):
                 self.restarts += int(restarts)
-                found = Finished(ledger.shard(int(number)), int(failed), Latencies.from_json(str(latencies)))
-                yield self._counted(found)
+                yield Finished(ledger.shard(int(number)), int(failed), Latencies.from_json(str(latencies)))
 
     def _counted(self, finished: Finished) -> Finished:
         self._count(finished.shard.rows, finished.failed)
