@@ -55,7 +55,8 @@ class LocalEngine:
         # Claimed in their order; the lock is for the iterator.
         claims = _Claims(shards)
         results: queue.SimpleQueue[Finished | Future[None]] = queue.SimpleQueue()
-        runners = [ShardRunner(self._command, self._work, self._count) for _ in range(min(self.workers, len(shards)))]
+        self.workers = min(self.workers, len(shards))
+        runners = [ShardRunner(self._command, self._work, self._count) for _ in range(self.workers)]
         ends = [in_daemon_thread(partial(_run, runner, claims, results), name="opwright-worker") for runner in runners]
         try:
             for end in ends:

@@ -72,10 +72,11 @@ class RayEngine:
 
         ledger = Ledger(self._work.job, self._work.destination)
         left = {shard.number: shard for shard in shards}
+        self.workers = min(self.workers, len(shards))
         fruitless = 0
         try:
-            bundle = pack(self._bundle, self._work.facts) if left else None
-            while left and bundle is not None:
+            bundle = pack(self._bundle, self._work.facts)
+            while left:
                 before = len(left)
                 reason: Exception | None = None
                 try:
