@@ -51,7 +51,9 @@ def check(
         seed: the seed of the random inputs and variations; a new one for each check by default.
         quick: fewer cases, and only runtimes that compile nothing: seconds instead of minutes.
         large: also tensors of more than 2**31 bytes, if memory allows.
-        sanitize: sanitizers to build the native code with: `address`, `undefined`, `thread`.
+        sanitize: sanitizers to build the native code with: `address`, `undefined`, `thread`; or tools of NVIDIA's
+            compute-sanitizer that watch CUDA kernels, each in a run of its own: `memcheck`, `racecheck`, `initcheck`,
+            `synccheck`.
         fail_fast: stop at the first fault; the runtimes run one after the other, the quickest ones first.
         progress: receives the progress of the check.
 
@@ -67,10 +69,14 @@ def check(
         assert report.passed, report.kinds
     """
     described = library if isinstance(library, Library) else library_at(library)
-    cells = select_cells(described, ops, runtimes, devices)
     watched = sanitizers.checked(tuple(sanitize))
+    tools = sanitizers.tools_among(watched)
+    cells = select_cells(described, ops, runtimes, devices or (("cuda",) if tools else ()))
     if watched and not described.sources:
         msg = f"the library {described.namespace!r} has no native source: there is nothing that a sanitizer could watch"
+        raise SpecError(msg)
+    if tools and not any(source.suffix == ".cu" for source in described.sources):
+        msg = f"the library {described.namespace!r} has no CUDA source: there is nothing that {tools[0]} could watch"
         raise SpecError(msg)
     options = Options(
         seed=new_seed() if seed is None else seed,

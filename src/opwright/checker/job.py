@@ -30,6 +30,7 @@ class Options:
         alone: PyTorch's operators use no threads of their own.
         fail_fast: stop at the first fault.
         reproduce: complete the lines that reproduce a fault, and run them once.
+        tool: the tool of compute-sanitizer that watches the process of the operator; empty for none.
     """
 
     seed: int = 0
@@ -38,6 +39,7 @@ class Options:
     alone: bool = False
     fail_fast: bool = False
     reproduce: bool = True
+    tool: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Job:
         environment: variables of the process, in addition to those of its parent.
         socket: the path of the socket through which the process talks to its judge.
         key: the key that signs their messages.
+        kernels: the names of the library's CUDA kernels, which a tool of compute-sanitizer watches.
     """
 
     namespace: str
@@ -73,6 +76,7 @@ class Job:
     environment: dict[str, str] = field(default_factory=dict)
     socket: str = ""
     key: str = ""
+    kernels: list[str] = field(default_factory=list)
 
     def write(self, path: Path) -> None:
         """Write the job to a file."""

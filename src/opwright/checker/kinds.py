@@ -79,6 +79,10 @@ class Kind(enum.Enum):
     NOT_IN_GRAPH = "not-in-graph"
     RUNTIME = "runtime"
     SANITIZER = "sanitizer"
+    MEMCHECK = "memcheck"
+    RACECHECK = "racecheck"
+    INITCHECK = "initcheck"
+    SYNCCHECK = "synccheck"
 
     @property
     def diagnosis(self) -> Diagnosis:
@@ -370,5 +374,28 @@ _DIAGNOSES = {
         "a sanitizer reports an error",
         "the native code violates a rule of the language, in the line that is shown",
         "fix that line",
+    ),
+    Kind.MEMCHECK: Diagnosis(
+        "a kernel accesses memory of nobody, or a call of CUDA fails",
+        "an index goes past the end of a tensor or of shared memory, often in the last block or the last row; or an "
+        "address is not aligned; that the result is right is luck",
+        "compare the index with the size before the access, also where the value is not used",
+    ),
+    Kind.RACECHECK: Diagnosis(
+        "threads of a block race for shared memory",
+        "one thread reads or overwrites what another one writes, and no barrier between them orders the two",
+        "put __syncthreads() between the two accesses, or __syncwarp() if all threads are of one warp: the threads of "
+        "a warp do not run in step",
+    ),
+    Kind.INITCHECK: Diagnosis(
+        "a kernel reads memory that nothing has written",
+        "scratch memory from empty() is read past what was filled, such as the padding of a row",
+        "read only what was written, or fill the rest first",
+    ),
+    Kind.SYNCCHECK: Diagnosis(
+        "not all threads of a block reach the same barrier",
+        "__syncthreads() is in a branch that some threads do not take, or behind their early return; or the mask of "
+        "__syncwarp() lacks a thread that calls it",
+        "move the barrier out of the branch, and let threads without work go to it too",
     ),
 }

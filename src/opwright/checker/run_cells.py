@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from opwright.checker import sanitize as sanitizers
 from opwright.checker.job import Job, Options
 from opwright.checker.processes.lane import run_lane
+from opwright.checker.run_under_tools import run_under_tools
 from opwright.checker.runtime_table import LANES, RUNTIME_NAMES, runtime_row
 from opwright.checker.verdict import Cell, Failure, not_run_cell
 from opwright.toolchain.fork_server import PLAIN, fork_server
@@ -33,6 +34,10 @@ PRELOADED = (
     ),
     *(f"opwright.checker.runtimes.{name.replace('-', '_')}" for name in RUNTIME_NAMES),
 )
+
+
+# Under a tool of compute-sanitizer, a step may take so many times as long.
+_SLOWER_UNDER_A_TOOL = 4
 
 
 def python_for(
@@ -66,7 +71,7 @@ def run_cells(
     done: list[Cell] = []
     lanes: dict[tuple[str, str, str], list[list[str]]] = {}
     for op, runtime, device in cells:
-        reason = _not_run(runtime, options, target.sanitize)
+        reason = _not_run(runtime, device, options, target.sanitize)
         if reason:
             done.append(Cell(f"{target.namespace}::{op}", runtime, device, "not run", reason=reason))
             continue
@@ -74,6 +79,13 @@ def run_cells(
     for cell in done:
         watcher.end(cell)
     environment = sanitizers.environment(target.sanitize) if target.sanitize else {}
+    tools = sanitizers.tools_among(target.sanitize)
+
+    def run(job: Job) -> list[Cell]:
+        if tools:
+            return [run_under_tools(job, tools, environment, watcher)]
+        return run_lane(job, environment, watcher, python)
+
     jobs = [_job(target, lane, listed, options, work) for lane, listed in lanes.items()]
     # The slowest first, because it determines when the check finishes.
     jobs.sort(key=lambda job: LANES.index(runtime_row(job.cells[0][1]).lane), reverse=options.fail_fast)
@@ -82,10 +94,10 @@ def run_cells(
             if any(cell.status == "failed" for cell in done):
                 done += [not_run_cell(target.namespace, (op, runtime, device)) for op, runtime, device in job.cells]
             else:
-                done += run_lane(job, environment, watcher, python)
+                done += run(job)
     else:
         with ThreadPoolExecutor(max_workers=max(1, min(4, os.cpu_count() or 1))) as pool:
-            for future in [pool.submit(run_lane, job, environment, watcher, python) for job in jobs]:
+            for future in [pool.submit(run, job) for job in jobs]:
                 done += future.result()
     order = {(f"{target.namespace}::{op}", runtime, device): at for at, (op, runtime, device) in enumerate(cells)}
     done.sort(key=lambda cell: order[cell.op, cell.runtime, cell.device])
@@ -96,6 +108,9 @@ def _job(target: Target, lane: tuple[str, str, str], cells: list[list[str]], opt
     folder = work / "-".join(lane).replace(" ", "_")
     folder.mkdir()
     limit_s = max(runtime_row(runtime).step_limit_s for _, runtime, _ in cells)
+    is_watched = bool(sanitizers.tools_among(target.sanitize))
+    if is_watched:
+        limit_s *= _SLOWER_UNDER_A_TOOL
     return Job(
         namespace=target.namespace,
         path=str(target.path),
@@ -104,7 +119,15 @@ def _job(target: Target, lane: tuple[str, str, str], cells: list[list[str]], opt
         options=options,
         work=str(folder),
         step_limit_s=limit_s if target.step_limit_s is None else target.step_limit_s,
+        kernels=_kernels(target) if is_watched else [],
     )
+
+
+def _kernels(target: Target) -> list[str]:
+    # Imported here: it reads ELF files with a library that takes its time.
+    from opwright.builder.symbols import cuda_kernels
+
+    return [] if target.shared_object is None else cuda_kernels(target.shared_object)
 
 
 def _finished(work: str, cell: Cell, *, is_elsewhere: bool) -> Cell:
@@ -126,8 +149,12 @@ def _finished(work: str, cell: Cell, *, is_elsewhere: bool) -> Cell:
     return replace(cell, failures=tuple(map(cleaned, cell.failures)))
 
 
-def _not_run(runtime: str, options: Options, sanitize: tuple[str, ...]) -> str:
+def _not_run(runtime: str, device: str, options: Options, sanitize: tuple[str, ...]) -> str:
     row = runtime_row(runtime)
+    if tools := sanitizers.tools_among(sanitize):
+        if device != "cuda":
+            return f"{tools[0]} watches the GPU: choose --device cuda"
+        return "" if runtime == "eager" else f"{tools[0]} runs eager mode alone, which calls the same kernels"
     if sanitize and not row.sanitizable:
         return "it starts processes that the sanitizer does not see"
     if options.quick and not row.quick:

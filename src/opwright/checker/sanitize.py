@@ -1,4 +1,4 @@
-"""Builds a library with sanitizers, and parses their reports."""
+"""Builds a library for sanitizers, and parses the reports of those that the compiler builds in."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from opwright.checker.gpu_tool import ENVIRONMENT, TOOLS, with_lines
 from opwright.errors import ToolchainError
 from opwright.toolchain.compiler import find_cxx
+from opwright.toolchain.compute_sanitizer import find_compute_sanitizer
+from opwright.toolchain.pytorch import find_pytorch
 from opwright.toolchain.run import run
 
 if TYPE_CHECKING:
     from opwright.builder.plan import Plan
 
-SANITIZERS = ("address", "undefined", "thread")
+_OF_THE_COMPILER = ("address", "undefined", "thread")
+SANITIZERS = (*_OF_THE_COMPILER, *TOOLS)
 _SANITIZER_LIBRARIES = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
 
 _HEADLINES = (
@@ -27,7 +31,7 @@ def checked(names: tuple[str, ...]) -> tuple[str, ...]:
     """Check the names of sanitizers: each must be known, and all must work together.
 
     Raises:
-        ToolchainError: one is unknown, or two exclude each other.
+        ToolchainError: one is unknown, two exclude each other, or one needs a PyTorch or a program that is missing.
     """
     for name in names:
         if name not in SANITIZERS:
@@ -36,11 +40,33 @@ def checked(names: tuple[str, ...]) -> tuple[str, ...]:
     if "thread" in names and "address" in names:
         msg = "the address and thread sanitizers exclude each other: run the check twice"
         raise ToolchainError(msg)
+    tools = tools_among(names)
+    if tools and len(tools) < len(names):
+        of_compiler = ", ".join(name for name in names if name not in tools)
+        msg = (
+            f"{of_compiler} and {', '.join(tools)} exclude each other: the first is built into code for the CPU, and "
+            "the second watches the GPU from outside. Run the check twice"
+        )
+        raise ToolchainError(msg)
+    if tools:
+        if find_pytorch().cuda is None:
+            msg = (
+                f"{tools[0]} watches CUDA kernels, and this PyTorch is a CPU build: install one that is built for CUDA"
+            )
+            raise ToolchainError(msg)
+        find_compute_sanitizer()
     return names
 
 
+def tools_among(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the sanitizers that are tools of compute-sanitizer, for the GPU."""
+    return tuple(name for name in names if name in TOOLS)
+
+
 def instrumented(plan: Plan, names: tuple[str, ...]) -> Plan:
-    """`plan`, with its C++ sources built with the sanitizers `names`."""
+    """`plan`, with its C++ sources built with the sanitizers `names`, or its CUDA sources for those of the GPU."""
+    if tools_among(names):
+        return with_lines(plan)
     flag = f"-fsanitize={','.join(names)}"
     return replace(
         plan,
@@ -55,6 +81,8 @@ def environment(names: tuple[str, ...]) -> dict[str, str]:
     Raises:
         ToolchainError: the compiler has no runtime library for a sanitizer.
     """
+    if tools_among(names):
+        return dict(ENVIRONMENT)
     preloaded = " ".join(_runtime_library(name) for name in names)
     return {
         "LD_PRELOAD": preloaded,

@@ -60,7 +60,8 @@ def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -
     metavar="LIST",
     default="",
     callback=_sanitizers,
-    help=f"Build with sanitizers first: {', '.join(SANITIZERS)}.",
+    help="Build with sanitizers first: address, undefined, thread. Or run CUDA kernels under tools of NVIDIA's "
+    "compute-sanitizer: memcheck, racecheck, initcheck, synccheck.",
 )
 @click.option(
     "--mutants",
@@ -121,6 +122,8 @@ def check(
         opwright check ops/mine --op scale --runtime eager --runtime host-script
 
         opwright check ops/mine --sanitize address,undefined
+
+        opwright check ops/mine --device cuda --sanitize memcheck,racecheck
 
         opwright check ops/mine --mutants 100 --file ops/mine/cpu.cpp
 

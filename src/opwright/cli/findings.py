@@ -12,6 +12,7 @@ from opwright.cache.cache import Cache
 from opwright.errors import OpwrightError, ToolchainError
 from opwright.host.install import PACKAGES as HOST_PACKAGES
 from opwright.toolchain.compiler import find_cxx, find_nvcc
+from opwright.toolchain.compute_sanitizer import find_compute_sanitizer
 from opwright.toolchain.packages import find_package
 from opwright.toolchain.pytorch import find_pytorch
 
@@ -46,6 +47,7 @@ def find_all(packages: Iterable[str]) -> list[Finding]:
         _look("ninja", "compiling in parallel", ninja_program, required=True),
         _look("nvcc", "CUDA sources", _nvcc),
         _look("GPU", "running CUDA code", _gpu),
+        _look("compute-sanitizer", "check --sanitize memcheck", lambda: str(find_compute_sanitizer())),
         _look("pkg-config", "packages= of a library", lambda: _program("pkg-config")),
         _look("cmake", "the host, C++ applications", lambda: _program("cmake")),
         *(_look(name, "the host: running bundles", functools.partial(_host_package, name)) for name in HOST_PACKAGES),

@@ -197,7 +197,7 @@ def test_where_nothing_ran_nothing_passed(library: Library) -> None:
     ("arguments", "message"),
     [
         (["--runtime", "eagre"], "'eagre' is not one of 'eager', 'autograd', 'compile'"),
-        (["--sanitize", "undefined,adress"], "'adress' is not one of 'address', 'undefined', 'thread'"),
+        (["--sanitize", "undefined,adress"], "'adress' is not one of 'address', 'undefined', 'thread', 'memcheck'"),
         (["--sead", "3"], "No such option"),
     ],
 )

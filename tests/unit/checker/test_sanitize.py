@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from opwright.builder.plan import Plan
+from opwright.checker import sanitize
 from opwright.checker.sanitize import checked, environment, instrumented, report_in
 from opwright.errors import ToolchainError
 
@@ -44,7 +46,8 @@ def test_a_long_report_is_cut() -> None:
 
 
 def test_an_unknown_sanitizer_is_told_with_those_that_are_known() -> None:
-    with pytest.raises(ToolchainError, match="'adress' is unknown: expected some of address, undefined, thread"):
+    known = "address, undefined, thread, memcheck, racecheck, initcheck, synccheck"
+    with pytest.raises(ToolchainError, match=f"'adress' is unknown: expected some of {known}"):
         checked(("undefined", "adress"))
 
 
@@ -52,6 +55,31 @@ def test_the_address_and_the_thread_sanitizer_exclude_each_other() -> None:
     with pytest.raises(ToolchainError, match="exclude each other: run the check twice"):
         checked(("thread", "address"))
     assert checked(("address", "undefined")) == ("address", "undefined")
+
+
+def test_what_the_compiler_builds_in_and_what_watches_the_gpu_exclude_each_other() -> None:
+    message = "address and memcheck, racecheck exclude each other: .* Run the check twice"
+    with pytest.raises(ToolchainError, match=message):
+        checked(("memcheck", "address", "racecheck"))
+
+
+def test_a_tool_for_the_gpu_needs_a_pytorch_built_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sanitize, "find_pytorch", lambda: SimpleNamespace(cuda=None))
+    with pytest.raises(ToolchainError, match="memcheck watches CUDA kernels, and this PyTorch is a CPU build"):
+        checked(("memcheck",))
+
+
+def test_a_tool_for_the_gpu_needs_compute_sanitizer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sanitize, "find_pytorch", lambda: SimpleNamespace(cuda="13.0"))
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin/compute-sanitizer"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert checked(("memcheck", "synccheck")) == ("memcheck", "synccheck")
+    assert environment(("memcheck", "synccheck")) == {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+    plan = Plan(name="mine", sources=(Path("cuda.cu"),), abi="stable")
+    assert instrumented(plan, ("memcheck",)).cuda_cflags == ("-lineinfo",)
 
 
 def test_a_plan_is_instrumented_where_it_compiles_and_where_it_links() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from opwright.errors import ToolchainError
-from opwright.toolchain import compiler, packages, pytorch
+from opwright.toolchain import compiler, compute_sanitizer, packages, pytorch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +54,35 @@ def test_the_toolkit_is_found_behind_a_wrapper(tmp_path: Path) -> None:
     wrapper.write_text("#!/bin/sh\necho '#$ _HERE_=/opt/cuda/bin'\n")
     wrapper.chmod(0o755)
     assert str(compiler.cuda_home(compiler.Compiler(wrapper))) == "/opt/cuda"
+
+
+@pytest.mark.parametrize("folder", ["bin", "compute-sanitizer"])
+def test_compute_sanitizer_is_found_in_the_toolkit_before_the_path(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    for place in (tmp_path / "home" / folder, tmp_path / "path"):
+        place.mkdir(parents=True)
+        (place / "compute-sanitizer").write_text("#!/bin/sh\n")
+        (place / "compute-sanitizer").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "home"))
+    assert compute_sanitizer.find_compute_sanitizer() == tmp_path / "home" / folder / "compute-sanitizer"
+    monkeypatch.delenv("CUDA_HOME")
+    assert compute_sanitizer.find_compute_sanitizer() == tmp_path / "path/compute-sanitizer"
+
+
+def test_without_compute_sanitizer_the_places_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(compute_sanitizer, "_USUAL_HOME", str(tmp_path / "usual"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_HOME", "/opt/cuda")
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    with pytest.raises(ToolchainError) as raised:
+        compute_sanitizer.find_compute_sanitizer()
+    message = str(raised.value)
+    for place in ("the PATH", "/opt/cuda/bin", "/opt/cuda/compute-sanitizer", str(tmp_path / "usual/bin")):
+        assert place in message
+    assert "set CUDA_HOME to the folder of a toolkit that has it" in message
 
 
 def test_the_installed_pytorch_is_found_without_importing_it() -> None:

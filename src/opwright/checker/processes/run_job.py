@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opwright.checker.gpu_tool import command
 from opwright.checker.kinds import Kind
 from opwright.checker.processes.channel import ForgedMessageError
 from opwright.checker.processes.first_calls import check_first_calls
 from opwright.checker.processes.reproduction import complete
 from opwright.checker.processes.served_process import ending, exceeded_limit_s, kind_of_ending, served_process
+from opwright.checker.processes.tool_log import ToolLog
 from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.sanitize import report_in
 from opwright.checker.verdict import Cell, Failure, not_run_cell
@@ -117,11 +119,11 @@ def run_job(
         if run_once.forged:
             _take(_failed(job, progress, run_once.forged), watcher, progress)
         elif run_once.last is not None:
-            _take(_with_exit(run_once.last, completed), watcher, progress)
+            _take(_with_exit(_watched(run_once.last, run_once.log), completed), watcher, progress)
         elif progress.is_stopped:
             break
         elif len(progress.cells) < len(job.cells):
-            failure = _after_death(job, completed, run_once.printed, watcher, progress)
+            failure = _after_death(job, completed, run_once, watcher, progress)
             if failure.kind is Kind.HANG:
                 job = replace(job, step_limit_s=min(job.step_limit_s, _AFTER_A_HANG_S))
     for op, runtime, device in job.cells[len(progress.cells) :]:
@@ -143,6 +145,7 @@ class _Process:
         last: the last cell of the job, which is done when the process has ended.
         forged: why its messages cannot be trusted; empty if they can.
         printed: its output since the cell began.
+        log: what a tool of compute-sanitizer writes about it; None without one.
     """
 
     def __init__(self, job: Job, name: str, watcher: Watcher, progress: _Progress) -> None:
@@ -153,6 +156,9 @@ class _Process:
         self.last: Cell | None = None
         self.forged = ""
         self.printed: list[str] = []
+        # A process after a crash has a file of its own.
+        path = self._file.with_name(f"{name}-{len(progress.skip)}.log")
+        self.log = ToolLog(job, path) if job.options.tool else None
 
     def run(self, environment: Mapping[str, str], python: Sequence[str]) -> Completed:
         """Run the process to its end.
@@ -161,6 +167,8 @@ class _Process:
             LoadError: the library could not be opened in the process.
         """
         self._progress.step = {}
+        if self.log is not None:
+            python = [*command(self._job.options.tool, self.log.path, self._job.kernels), *python]
         with served_process(self._job, self._file, "opwright.checker.processes.worker", environment, python) as process:
             self.printed = process.printed
             try:
@@ -185,6 +193,8 @@ class _Process:
         elif kind == "step":
             self._progress.step = event
             self._watcher.case(event["step"])
+            if self.log is not None:
+                self.log.begin(event)
         elif kind == "fault":
             self._progress.verdicts.keep(event["repro"])
         elif kind == "unopened":
@@ -224,6 +234,18 @@ def _failed(job: Job, progress: _Progress, forged: str) -> Cell:
     return Cell(f"{job.namespace}::{op}", runtime, device, "failed", failures=(failure,))
 
 
+def _watched(cell: Cell, log: ToolLog | None) -> Cell:
+    """`cell`, with the fault that a tool of compute-sanitizer reports, and what the tool could not do."""
+    if log is None:
+        return cell
+    cell = replace(cell, reason="; ".join(filter(None, (cell.reason, *log.troubles()))))
+    if (fault := log.fault()) is None:
+        return cell
+    # The tool stops a kernel at its first fault, and the GPU cannot be used afterwards.
+    others = (failure for failure in cell.failures if failure.kind is not Kind.CRASH)
+    return replace(cell, status="failed", failures=(fault, *others))
+
+
 def _with_exit(cell: Cell, completed: Completed) -> Cell:
     """`cell`, the last one of its process, with the fault that the end of the process shows."""
     if completed.exit_code == 0 or cell.status == "failed":
@@ -257,18 +279,20 @@ def _attributed(first_call: Failure, cell: Cell) -> Failure:
     return replace(first_call, kind=Kind.RACE) if only_among_others else first_call
 
 
-def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Watcher, progress: _Progress) -> Failure:
+def _after_death(job: Job, completed: Completed, run_once: _Process, watcher: Watcher, progress: _Progress) -> Failure:
     """Record the step that ended the process, and return its fault; the next process skips it."""
     op, runtime, device = job.cells[len(progress.cells)]
-    step, output = progress.step.get("step", ""), "\n".join(printed)
-    failure = _failure(progress.step, completed.exit_code, output, exceeded_limit_s(job, completed, output))
+    step, output = progress.step.get("step", ""), "\n".join(run_once.printed)
+    by_tool = None if run_once.log is None else run_once.log.fault()
+    failure = by_tool or _failure(progress.step, completed.exit_code, output, exceeded_limit_s(job, completed, output))
     if failure.kind not in {earlier.kind for earlier in progress.crashes}:
         progress.crashes.append(failure)
         progress.verdicts.keep(failure.repro)
     progress.skip.append(step)
     progress.groups.append(progress.step.get("group", ""))
     progress.hangs += failure.kind is Kind.HANG
-    reported = failure.kind is Kind.SANITIZER  # each further call would report the same again
+    # Each further call would report the same again.
+    reported = by_tool is not None or failure.kind is Kind.SANITIZER
     if reported or progress.exceeds_limits or not step or job.options.fail_fast:
         crashes = len(progress.skip)
         given_up = "" if job.options.fail_fast else f"given up after {crashes} crash{'es' * (crashes > 1)}"

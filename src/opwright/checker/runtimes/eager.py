@@ -17,6 +17,7 @@ from opwright.checker.behavior.process_state import check_process_state
 from opwright.checker.behavior.repetition import check_repetition
 from opwright.checker.behavior.results import check_results
 from opwright.checker.behavior.threads import check_threads
+from opwright.checker.behavior.under_tool import check_under_tool
 from opwright.checker.behavior.widest import widest_variation
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ def why_not(subject: Subject) -> str:
 
 def run(subject: Subject, recorder: Recorder) -> None:
     """Call the operator on all cases, then check its behavior."""
+    if subject.options.tool:
+        check_under_tool(subject, recorder)
+        return
     check_process_state(subject, recorder)
     check_ownership(subject, recorder)
     check_finality(subject, recorder, subject.samples)

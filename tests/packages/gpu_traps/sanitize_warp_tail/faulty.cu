@@ -1,0 +1,2 @@
+#define FAULTY
+#include "cuda.cu"

@@ -1,0 +1,138 @@
+"""A cell under several tools. A script stands in for compute-sanitizer, and the operator writes the reports itself."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opwright.checker.job import Job, Options
+from opwright.checker.kinds import Kind
+from opwright.checker.run_under_tools import _merged, run_under_tools
+from opwright.checker.verdict import Cell, Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.unit.conftest import Describe
+
+# As compute-sanitizer does, it ends with the exit code of the program that it runs.
+PROGRAM = f"""#!/bin/sh
+while [ "$1" != {sys.executable} ]; do
+    [ "$1" = --tool ] && export TOOL=$2
+    [ "$1" = --log-file ] && export REPORTS=$2
+    shift
+done
+echo "========= COMPUTE-SANITIZER" > "$REPORTS"
+exec "$@"
+"""
+OPERATOR = """
+def report(headline):
+    with open(os.environ["REPORTS"], "a") as file:
+        file.write(f"========= {headline}\\n")
+        file.write("=========     at _Z4workPf+0x70 in /ops/mine/cuda.cu:31\\n")
+        file.write("=========     by thread (0,0,0) in block (0,0,0)\\n=========\\n")
+
+@library.op
+def careless(x: Tensor) -> Tensor:
+    tool = os.environ.get("TOOL", "")
+    if tool == "racecheck" and x.numel() == 7:
+        report("Error: a race")
+    if tool == "memcheck" and x.numel() == 7:
+        report("Invalid __global__ read of size 4 bytes")
+        os._exit(1)
+    if tool == "initcheck":
+        assert os.environ["SETTING"] == "1"
+    if tool == "synccheck":
+        raise RuntimeError("the GPU is lost")
+    return x + 1
+
+@careless.samples
+def _(make):
+    yield make.randn(4)
+    yield make.randn(7)
+"""
+ENVIRONMENT = {"SETTING": "1"}
+
+
+class Watched:
+    """A watcher that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[str, str, str]] = []
+        self.ended: list[Cell] = []
+        self.cases: list[str] = []
+
+    def start(self, cells: Sequence[tuple[str, str, str]]) -> None: ...
+
+    def begin(self, op: str, runtime: str, device: str) -> None:
+        self.begun.append((op, runtime, device))
+
+    def case(self, text: str) -> None:
+        self.cases.append(text)
+
+    def end(self, cell: Cell) -> None:
+        self.ended.append(cell)
+
+
+@pytest.fixture(scope="module")
+def ran(describe: Describe, tmp_path_factory: pytest.TempPathFactory) -> tuple[Watched, Cell]:
+    library = describe(OPERATOR)
+    home = tmp_path_factory.mktemp("cuda")
+    (home / "bin").mkdir()
+    (home / "bin/compute-sanitizer").write_text(PROGRAM)
+    (home / "bin/compute-sanitizer").chmod(0o755)
+    watched = Watched()
+    job = Job(
+        namespace=library.namespace,
+        path=str(library.root / "op.py"),
+        shared_object=None,
+        cells=[["careless", "eager", "cpu"]],
+        options=Options(quick=True, reproduce=False),
+        work=str(tmp_path_factory.mktemp("work")),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_HOME", str(home))
+        return watched, run_under_tools(job, ("racecheck", "memcheck", "initcheck", "synccheck"), ENVIRONMENT, watched)
+
+
+def test_several_runs_are_one_cell(ran: tuple[Watched, Cell]) -> None:
+    watched, cell = ran
+    assert watched.begun == [(cell.op, "eager", "cpu")]
+    assert watched.ended == [cell]
+    assert {case.partition(":")[0] for case in watched.cases} == {"racecheck", "memcheck", "initcheck", "synccheck"}
+    assert cell.status == "failed"
+
+
+def test_each_report_is_a_fault_of_its_kind_in_the_step_in_which_it_came(ran: tuple[Watched, Cell]) -> None:
+    found = {failure.kind: failure for failure in ran[1].failures}
+    assert found[Kind.RACECHECK].got.startswith("Error: a race at /ops/mine/cuda.cu:31, in the kernel work(float*)")
+    # A process that ends at a report is not started again.
+    assert found[Kind.MEMCHECK].got.startswith("Invalid __global__ read of size 4 bytes at /ops/mine/cuda.cu:31")
+    for tool in ("racecheck", "memcheck"):
+        failure = found[Kind(tool)]
+        assert failure.case == "sample 2"
+        assert f"compute-sanitizer --tool {tool}" in failure.repro
+        assert "careless(" in failure.repro
+
+
+def test_an_error_without_a_report_is_a_fault_too(ran: tuple[Watched, Cell]) -> None:
+    failure = {failure.kind: failure for failure in ran[1].failures}[Kind.RAISES]
+    assert failure.got == "RuntimeError: the GPU is lost"
+
+
+def test_what_was_left_out_is_said(ran: tuple[Watched, Cell]) -> None:
+    assert "initcheck watched the samples and 6 of " in ran[1].reason
+    assert "the other steps of eager mode were left out" in ran[1].reason
+
+
+def test_a_cell_passed_if_it_passed_under_all_tools() -> None:
+    passed = Cell("mine::f", "eager", "cuda", "passed", "a note", cases=3, seconds=1.5)
+    failed = Cell("mine::f", "eager", "cuda", "failed", cases=1, failures=(Failure(Kind.MEMCHECK),))
+    absent = Cell("mine::f", "eager", "cuda", "not applicable", "no GPU")
+    both = _merged([passed, passed])
+    assert (both.status, both.cases, both.reason, both.seconds) == ("passed", 6, "a note", 3.0)
+    assert _merged([passed, failed]).status == "failed"
+    assert _merged([passed, failed]).failures == failed.failures
+    assert _merged([absent, absent]) == absent
