@@ -50,6 +50,12 @@ def _nvcc() -> bool:
     )
 
 
+def _compute_sanitizer() -> bool:
+    homes = filter(None, (*map(os.environ.get, ("CUDA_HOME", "CUDA_PATH")), "/usr/local/cuda"))
+    folders = [Path(home) / name for home in homes for name in ("bin", "compute-sanitizer")]
+    return bool(shutil.which("compute-sanitizer")) or any((one / "compute-sanitizer").is_file() for one in folders)
+
+
 def clang() -> str | None:
     """The path of clang++, whatever version its name has."""
     names = ("clang++", *(f"clang++-{version}" for version in range(30, 13, -1)))
@@ -126,6 +132,7 @@ REAL_THINGS: dict[str, tuple[str, Callable[[], bool]]] = {
     "any_clang": ("clang++, or clang++-14 or another version's, on PATH", lambda: bool(clang())),
     "another_user": ("setpriv, as root, or a user that is not root", _another_user),
     "ccache": ("ccache on PATH", lambda: bool(shutil.which("ccache"))),
+    "compute_sanitizer": ("compute-sanitizer on PATH, under CUDA_HOME or in /usr/local/cuda", _compute_sanitizer),
     "gdb": ("gdb on PATH", lambda: bool(shutil.which("gdb"))),
     "gold": ("the linker gold on PATH", lambda: bool(shutil.which("ld.gold"))),
     "mount": ("the right to mount a file system", _mount),

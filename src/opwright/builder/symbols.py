@@ -28,10 +28,10 @@ _PYTHONS = re.compile(r"^libpython|^libtorch_python")
 _PYTHON_CALL = re.compile(r"^_?Py[A-Z_]|^_?THP[A-Z]|^_ZN8pybind11")
 # What libtorch offers to register operators with: torch::Library, RegisterOperators, the stable ABI.
 _REGISTERS = re.compile(r"^_ZNR?5torch7Library|^_ZN3c1017RegisterOperators|_library_(?:init|def|impl)")
-# The function that launches a kernel, with the length of its name first; and the names of kernels, with which they are
-# registered when the object is opened.
-_LAUNCHER = re.compile(r"\d__device_stub__Z(\d+)(\w+)")
-_MANGLED = re.compile(rb"_Z\w+(?=\0)")
+# The function that nvcc makes to launch a kernel, with the length of its name first.
+_LAUNCHER = re.compile(r"(?<!\d)(\d+)__device_stub_(_Z\w+)")
+# The mangled name of a function without a namespace, which is registered as its plain name if it is `extern "C"`.
+_SIMPLE = re.compile(r"_Z(\d+)(\w+)")
 _TORCHS = re.compile(r"^_Z(?:N\w*?)?L(\d+)((?:STABLE_)?TORCH_LIBRARY_static_init_)")
 
 
@@ -106,20 +106,18 @@ def address_of(path: Path, symbol: str) -> int | None:
 
 
 def cuda_kernels(path: Path) -> list[str]:
-    """The names of the CUDA kernels in a shared object, mangled unless they are `extern "C"`; sorted.
+    """The names of the CUDA kernels in a shared object, sorted; none if its symbols were stripped.
 
-    Names of variables on the GPU may be among them.
+    They are mangled. For a kernel without a namespace the plain name is there too, which it has if it is `extern "C"`.
 
     Raises:
         LoadError: the file cannot be read, or is not an ELF file.
     """
     with _readable(path) as file:
-        elf = ELFFile(file)
-        constants = elf.get_section_by_name(".rodata")
-        found = set() if constants is None else {name.decode() for name in _MANGLED.findall(constants.data())}
-        launchers = (_LAUNCHER.search(name) for names in _symbol_tables(elf) for name in names)
-        unmangled = {launcher[2][: int(launcher[1])] for launcher in launchers if launcher}
-        return sorted(found | unmangled)
+        found = [_LAUNCHER.search(name) for names in _symbol_tables(ELFFile(file)) for name in names]
+    kernels = {launcher[2][: int(launcher[1]) - len("__device_stub_")] for launcher in found if launcher}
+    simple = [_SIMPLE.match(name) for name in kernels]
+    return sorted(kernels | {name[2][: int(name[1])] for name in simple if name})
 
 
 def mentions(path: Path, text: str) -> bool:

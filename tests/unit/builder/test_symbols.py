@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from opwright.builder.symbols import _namespace
+from opwright.builder.symbols import _LAUNCHER, _namespace
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,18 @@ from opwright.builder.symbols import _namespace
 )
 def test_a_definition_is_recognised_by_the_symbol_of_its_macro(symbol: str, namespace: str | None) -> None:
     assert _namespace(symbol) == namespace
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        "_Z89__device_stub__ZN47_GLOBAL__N__0a44_9_faulty_cu_fb58_2227314differences_ofEPKfPflPKfPfl",
+        "_ZZ89__device_stub__ZN47_GLOBAL__N__0a44_9_faulty_cu_fb58_2227314differences_ofEPKfPflPKfPflE8__handle",
+        "_ZGVZL89__device_stub__ZN47_GLOBAL__N__0a44_9_faulty_cu_fb58_2227314differences_ofEPKfPfliPfiE5__tmp",
+    ],
+)
+def test_what_launches_a_kernel_is_recognised_with_the_length_of_its_name(symbol: str) -> None:
+    launcher = _LAUNCHER.search(symbol)
+    assert launcher is not None
+    assert launcher[1] == "89"
+    assert launcher[2].startswith("_ZN47_GLOBAL__N__0a44_9_faulty_cu_fb58_2227314differences_ofEPKfPfl")

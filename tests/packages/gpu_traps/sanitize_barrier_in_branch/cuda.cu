@@ -53,7 +53,7 @@ Tensor mixed_segments(const Tensor& x) {
     const auto blocks = static_cast<unsigned>((count + threads - 1) / threads);
     mixed<<<blocks, threads, 0, static_cast<cudaStream_t>(stream)>>>(x.const_data_ptr<float>(),
                                                                      result.mutable_data_ptr<float>(), count);
-    STD_CUDA_mixed_LAUNCH_CHECK();
+    STD_CUDA_KERNEL_LAUNCH_CHECK();
     return result;
 }
 
