@@ -23,8 +23,8 @@ _BLOCK = re.compile(r"\bin block (\(\d+,\d+,\d+\))")
 _HOST_FRAME = re.compile(r"^Host Frame:.*\[0x[0-9a-f]+\](?: in (\S.*))?$")
 _API_ERROR = re.compile(r"^Program hit ")
 _RACE = re.compile(r"\bRace reported between\b|\bhazard detected\b")
-# The tool says that it could not do its work.
-_TROUBLE = re.compile(r"^Internal Sanitizer|^warning: (?!race|\(warp)|errors were skipped", re.IGNORECASE)
+# The tool says that it could not do its work. That it finds no exit code only means that CUDA was not used.
+_TROUBLE = re.compile(r"^Internal Sanitizer|^(?:Warning|Error): (?!couldn't find exit code)|errors were skipped")
 _LIBRARIES_OF_CUDA = re.compile(r"(?:^|/)lib(?:cuda|cudart)[.-]")
 # A race names its first place in the headline itself.
 _PLACE_IN_HEADLINE = re.compile(r"\s*\b(?:\w+ access at\b|at __\w+__ 0x).*$")
@@ -114,8 +114,8 @@ def reports(content: bytes) -> list[ToolReport]:
 
 
 def troubles(content: bytes) -> list[str]:
-    """What a tool says about itself: launches that it did not watch, errors that it did not write."""
-    found = [lines[0] for _, lines in _records(content) if _TROUBLE.search(lines[0])]
+    """What a tool says about itself: a GPU that it does not support, launches that it did not watch."""
+    found = [lines[0] for _, lines in _records(content) if _TROUBLE.search(lines[0]) and not _is_report(lines)]
     return list(dict.fromkeys(map(demangled, found)))
 
 
@@ -168,11 +168,9 @@ def _records(content: bytes) -> list[tuple[int, list[str]]]:
 
 
 def _is_report(lines: list[str]) -> bool:
-    if _API_ERROR.match(lines[0]):
-        return True
-    if _TROUBLE.search(lines[0]):
-        return False
-    return any(_PLACE.search(line) or _OLD_PLACE.search(line) or _THREAD.search(line) for line in lines)
+    return _API_ERROR.match(lines[0]) is not None or any(
+        _PLACE.search(line) or _OLD_PLACE.search(line) or _THREAD.search(line) for line in lines
+    )
 
 
 def _report(lines: list[str], offset: int) -> ToolReport:

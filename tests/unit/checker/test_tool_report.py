@@ -199,9 +199,12 @@ def test_what_the_program_says_about_itself_is_no_report() -> None:
 def test_what_the_tool_could_not_do_is_told() -> None:
     lost = "Internal Sanitizer Error: The Sanitizer encountered an error while launching _Z4workPf"
     overflow = "Warning: Detected overflow of tracked cuda::barrier structures. Results might be incorrect."
-    written = f"========= {lost}\n=========\n========= {lost}\n=========\n========= {overflow}\n{RACE}".encode()
-    assert troubles(written) == [lost.replace("_Z4workPf", "work(float*)"), overflow]
-    assert len(reports(written)) == 1
+    refused = "Error: Device not supported. Please refer to the documentation."
+    written = (
+        f"========= {lost}\n=========\n========= {lost}\n=========\n========= {overflow}\n========= {refused}\n{RACE}"
+    )
+    assert troubles(written.encode()) == [lost.replace("_Z4workPf", "work(float*)"), overflow, refused]
+    assert len(reports(written.encode())) == 1
 
 
 @pytest.mark.parametrize("text", [OUT_OF_BOUNDS, MISALIGNED, OLD, FAILED_CALL, RACE, UNINITIALIZED, BARRIER])

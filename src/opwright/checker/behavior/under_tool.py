@@ -39,8 +39,8 @@ def check_under_tool(subject: Subject, recorder: Recorder) -> None:
     chosen = choice(subject.options.seed)
     drawn = [case for cases in (of_sizes, others) for case in chosen.sample(cases, min(most, len(cases)))]
     recorder.note(
-        f"{subject.options.tool} watched the samples and {len(drawn)} of {len(varied)} variations, whose results are "
-        "not compared; the other steps of eager mode were left out"
+        f"under compute-sanitizer, the samples and {len(drawn)} of {len(varied)} variations were called; results of "
+        "variations were not compared, and the other steps of eager mode were left out"
     )
     for case in (*subject.samples, *drawn):
         if not _call(subject, recorder, case):

@@ -283,7 +283,10 @@ def _after_death(job: Job, completed: Completed, run_once: _Process, watcher: Wa
     """Record the step that ended the process, and return its fault; the next process skips it."""
     op, runtime, device = job.cells[len(progress.cells)]
     step, output = progress.step.get("step", ""), "\n".join(run_once.printed)
-    by_tool = None if run_once.log is None else run_once.log.fault()
+    by_tool = None
+    if run_once.log is not None:
+        by_tool = run_once.log.fault()
+        output = f"{output}\n{run_once.log.text}"
     failure = by_tool or _failure(progress.step, completed.exit_code, output, exceeded_limit_s(job, completed, output))
     if failure.kind not in {earlier.kind for earlier in progress.crashes}:
         progress.crashes.append(failure)

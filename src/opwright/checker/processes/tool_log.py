@@ -67,7 +67,12 @@ class ToolLog:
 
     def troubles(self) -> list[str]:
         """What the tool says that it could not do."""
-        return troubles(self._content())
+        return [f"{self._tool}: {trouble}" for trouble in troubles(self._content())]
+
+    @property
+    def text(self) -> str:
+        """All that was written, for a process that ended without a report."""
+        return self._content().decode(errors="replace").strip()
 
     def _content(self) -> bytes:
         return self.path.read_bytes() if self.path.is_file() else b""

@@ -71,6 +71,12 @@ def test_without_a_report_there_is_no_fault(memcheck: Written) -> None:
     assert memcheck.log.troubles() == []
 
 
+def test_what_the_tool_could_not_do_is_told_with_its_name(memcheck: Written) -> None:
+    memcheck.write("========= COMPUTE-SANITIZER\n========= Error: Device not supported.\n")
+    assert memcheck.log.troubles() == ["memcheck: Error: Device not supported."]
+    assert memcheck.log.fault() is None
+
+
 def test_a_report_before_the_first_step_is_a_fault_too(memcheck: Written) -> None:
     memcheck.write(report(31))
     failure = memcheck.log.fault()
