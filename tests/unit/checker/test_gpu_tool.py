@@ -9,7 +9,7 @@ import pytest
 from opwright.builder.plan import Plan
 from opwright.checker.gpu_tool import TOOLS, again, command, with_lines
 
-LOG = Path("/work/100%/worker-0.log")
+LOG = Path("/logs/100%/worker-0.log")
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def option(words: list[str], name: str) -> str | None:
 def test_the_process_runs_under_the_tool_and_its_reports_go_to_the_file(tool: str, program: Path) -> None:
     words = command(tool, LOG, ["_Z4workPf"])
     assert words[:3] == [str(program), "--tool", tool]
-    assert option(words, "--log-file") == "/work/100%%/worker-0.log"  # a single % begins an escape
+    assert option(words, "--log-file") == "/logs/100%%/worker-0.log"  # a single % begins an escape
     assert option(words, "--target-processes") == "application-only"
     assert option(words, "--demangle") == "no"
 
