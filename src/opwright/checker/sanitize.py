@@ -16,8 +16,7 @@ from opwright.toolchain.run import run
 if TYPE_CHECKING:
     from opwright.builder.plan import Plan
 
-_OF_THE_COMPILER = ("address", "undefined", "thread")
-SANITIZERS = (*_OF_THE_COMPILER, *TOOLS)
+SANITIZERS = ("address", "undefined", "thread", *TOOLS)
 _SANITIZER_LIBRARIES = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
 
 _HEADLINES = (
@@ -41,8 +40,8 @@ def checked(names: tuple[str, ...]) -> tuple[str, ...]:
         msg = "the address and thread sanitizers exclude each other: run the check twice"
         raise ToolchainError(msg)
     tools = tools_among(names)
-    if tools and len(tools) < len(names):
-        of_compiler = ", ".join(name for name in names if name not in tools)
+    of_compiler = ", ".join(name for name in names if name not in tools)
+    if tools and of_compiler:
         msg = (
             f"{of_compiler} and {', '.join(tools)} exclude each other: the first is built into code for the CPU, and "
             "the second watches the GPU from outside. Run the check twice"
@@ -59,8 +58,8 @@ def checked(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def tools_among(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the sanitizers that are tools of compute-sanitizer, for the GPU."""
-    return tuple(name for name in names if name in TOOLS)
+    """Those of the sanitizers that are tools of compute-sanitizer, for the GPU; each once."""
+    return tuple(dict.fromkeys(name for name in names if name in TOOLS))
 
 
 def instrumented(plan: Plan, names: tuple[str, ...]) -> Plan:

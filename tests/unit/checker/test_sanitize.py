@@ -7,7 +7,7 @@ import pytest
 
 from opwright.builder.plan import Plan
 from opwright.checker import sanitize
-from opwright.checker.sanitize import checked, environment, instrumented, report_in
+from opwright.checker.sanitize import checked, environment, instrumented, report_in, tools_among
 from opwright.errors import ToolchainError
 
 ADDRESS = """\
@@ -61,6 +61,11 @@ def test_what_the_compiler_builds_in_and_what_watches_the_gpu_exclude_each_other
     message = "address and memcheck, racecheck exclude each other: .* Run the check twice"
     with pytest.raises(ToolchainError, match=message):
         checked(("memcheck", "address", "racecheck"))
+
+
+def test_a_tool_that_is_named_twice_runs_once() -> None:
+    assert tools_among(("memcheck", "synccheck", "memcheck")) == ("memcheck", "synccheck")
+    assert tools_among(("address", "undefined")) == ()
 
 
 def test_a_tool_for_the_gpu_needs_a_pytorch_built_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
