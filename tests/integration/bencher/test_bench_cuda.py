@@ -26,11 +26,9 @@ class Benched(NamedTuple):
 
     def cell(self, op: str, direction: str = "forward") -> dict[str, Any]:
         """One of its cells."""
-        (found,) = (
-            cell
-            for cell in self.report["cells"]
-            if (cell["op"], cell["direction"]) == (f"side_stream::{op}", direction)
-        )
+        found: dict[str, Any]
+        wanted = (f"side_stream::{op}", direction)
+        (found,) = (cell for cell in self.report["cells"] if (cell["op"], cell["direction"]) == wanted)
         return found
 
 
