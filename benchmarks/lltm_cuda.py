@@ -33,6 +33,7 @@ from torch.profiler import ProfilerActivity, profile
 import opwright
 from opwright.bencher.machine import machine_record
 from opwright.bencher.rows import Prepared, Repeated
+from opwright.bencher.speeds import copied_per_second
 from opwright.bencher.stopping import SpreadRule
 from opwright.bencher.timer import Timing, measure
 
@@ -101,14 +102,6 @@ def steps(on_cpu: SimpleNamespace, seconds: float) -> dict[str, dict[str, Timing
             found[f"{title}, GPU"] = measure(rows, rule=SpreadRule(seconds), device="cuda")
             found[f"{title}, wall"] = measure(waited, rule=SpreadRule(seconds))
     return found
-
-
-def copied_per_second() -> float:
-    """Bytes of a copy from device to device, read and written, by the GPU's clock."""
-    source = torch.empty(2**30, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    timing = measure({"copy": lambda: target.copy_(source)}, device="cuda")["copy"]
-    return 2 * source.nbytes / timing.median
 
 
 def kernel_seconds(name: str, call: Callable[[], object], repeats: int = 20) -> float:
