@@ -3,8 +3,12 @@
     python benchmarks/lltm_cuda.py [--seconds 3] [--json FILE]
 
 One step of the cell at the tutorial's size (batch 16, 32 features, state 128) and at a large one (1024, 512, 2048), in
-float32: plain PyTorch, `torch.compile` of it, and the operator of ops/lltm; forward without gradients and recorded, and
-backward to the weights and the bias. Each is timed twice: by the GPU's clock, and by the system's, to the GPU's end.
+float32: plain PyTorch; `torch.compile` of it, also with CUDA graphs; the tutorial's C++ of ATen calls and its fused
+kernels (examples/lltm_extension); and the operator of ops/lltm. Forward without gradients and recorded, backward to the
+weights and the bias, and both. Then a sequence of 128 steps: a Python loop over the plain cell, `nn.LSTM` of the same
+sizes (cuDNN's, with four gates where the LLTM has three), and the operator; with products in float32 and in TF32.
+
+Each is timed twice: by the GPU's clock, and by the system's, to the GPU's end.
 
 Then the two kernels that pass over memory, forward and backward, in float32 and bfloat16: the bytes that they have to
 move, by the time that they take, beside a copy from device to device in the same process.
@@ -16,6 +20,7 @@ compiled for one, and that is all.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import runpy
 import statistics
@@ -33,18 +38,24 @@ from torch.profiler import ProfilerActivity, profile
 import opwright
 from opwright.bencher.machine import machine_record
 from opwright.bencher.rows import Prepared, Repeated
+from opwright.bencher.speeds import copied_per_second
 from opwright.bencher.stopping import SpreadRule
 from opwright.bencher.timer import Timing, measure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "ops" / "lltm"
+EXAMPLE = ROOT / "examples" / "lltm_extension"
 SIZES = [(16, 32, 128), (1024, 512, 2048)]
+STEPS = 128
+SEQUENCES = [(16, 32, 128), (64, 512, 512)]
 # Large enough to fit no cache: a matrix of the state's size is 64 MiB in float32.
 PASSES = (8192, 256, 2048)
-PLAIN, COMPILED, NATIVE = "plain PyTorch", "torch.compile", "ops/lltm"
+PLAIN, COMPILED, GRAPHED, NATIVE = "plain PyTorch", "torch.compile", "torch.compile, CUDA graphs", "ops/lltm"
+COMPOSED, FUSED, LSTM = "composed C++", "fused CUDA", "nn.LSTM"
+DIRECTIONS = ("forward", "forward, recorded", "backward", "forward and backward")
 
 
 def call_on_gpu(on_cpu: SimpleNamespace, *size: int) -> Any:
@@ -53,20 +64,38 @@ def call_on_gpu(on_cpu: SimpleNamespace, *size: int) -> Any:
     return on_cpu.Call(**{name: x.detach().cuda().requires_grad_(x.requires_grad) for name, x in tensors})
 
 
-def rows_of(call: Any, cells: dict[str, Any], direction: str) -> dict[str, Repeated]:
-    """The rows of a direction, by the names of the implementations."""
+def rows_of(call: Any, cells: dict[str, Any], direction: str, lstm: torch.nn.LSTM | None = None) -> dict[str, Repeated]:
+    """The rows of a direction, by the names of the implementations.
 
-    def without_gradients(cell: Any) -> Callable[[], object]:
-        return torch.no_grad()(lambda: call.run(cell))
+    Args:
+        call: the tensors.
+        cells: the implementations.
+        direction: one of `DIRECTIONS`.
+        lstm: the module whose parameters are trained in the row `LSTM`.
+    """
+    grads = (call.to_h, call.to_cell)
 
-    def recorded(cell: Any) -> Callable[[], object]:
-        return lambda: call.run(cell)
+    def recorded(name: str) -> Any:
+        if name == GRAPHED:
+            torch.compiler.cudagraph_mark_step_begin()
+        return call.run(cells[name])
+
+    def backward(name: str, results: Any) -> object:
+        trained = list(lstm.parameters()) if lstm is not None and name == LSTM else [call.weights, call.bias]
+        return torch.autograd.grad(results, trained, grads)
+
+    def both(name: str) -> object:
+        return backward(name, recorded(name))
 
     if direction == "forward":
-        return {name: without_gradients(cell) for name, cell in cells.items()}
+        return {name: torch.no_grad()(partial(recorded, name)) for name in cells}
+    # What a CUDA graph returned is overwritten by its next call, so a backward cannot wait for several forwards.
+    several = [name for name in cells if name != GRAPHED]
     if direction == "forward, recorded":
-        return {name: recorded(cell) for name, cell in cells.items()}
-    return {name: Prepared(recorded(cell), call.gradients) for name, cell in cells.items()}
+        return {name: partial(recorded, name) for name in several}
+    if direction == "backward":
+        return {name: Prepared(partial(recorded, name), partial(backward, name)) for name in several}
+    return {name: partial(both, name) for name in cells}
 
 
 def until_done(row: Repeated) -> Repeated:
@@ -85,30 +114,52 @@ def _and_done(call: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def steps(on_cpu: SimpleNamespace, seconds: float) -> dict[str, dict[str, Timing]]:
-    """All implementations at each size, in each direction, with each clock."""
-    found = {}
+def timed(title: str, rows: dict[str, Repeated], seconds: float) -> dict[str, dict[str, Timing]]:
+    """The rows with each clock, by the title of each table's line."""
+    waited = {name: until_done(row) for name, row in rows.items()}
+    return {
+        f"{title}, GPU": measure(rows, rule=SpreadRule(seconds), device="cuda"),
+        f"{title}, wall": measure(waited, rule=SpreadRule(seconds)),
+    }
+
+
+def steps(on_cpu: SimpleNamespace, extensions: dict[str, Any], seconds: float) -> dict[str, dict[str, Timing]]:
+    """One step at each size, in each direction, with each clock."""
+    found: dict[str, dict[str, Timing]] = {}
     for size in SIZES:
         torch.compiler.reset()
-        compiled = torch.compile(on_cpu.plain_cell, fullgraph=True, dynamic=False)
-        cells = {PLAIN: on_cpu.plain_cell, COMPILED: compiled, NATIVE: torch.ops.lltm.cell.default}
+        cells = {
+            PLAIN: on_cpu.plain_cell,
+            COMPILED: torch.compile(on_cpu.plain_cell, fullgraph=True, dynamic=False),
+            GRAPHED: torch.compile(on_cpu.plain_cell, fullgraph=True, dynamic=False, mode="reduce-overhead"),
+            **extensions,
+            NATIVE: torch.ops.lltm.cell.default,
+        }
         call = call_on_gpu(on_cpu, *size)
         on_cpu.verify(call, cells, on_cpu.plain_cell)
-        for direction in ("forward", "forward, recorded", "backward"):
+        for direction in DIRECTIONS:
             title = "B {}, I {}, H {}: ".format(*size) + direction
-            rows = rows_of(call, cells, direction)
-            waited = {name: until_done(row) for name, row in rows.items()}
-            found[f"{title}, GPU"] = measure(rows, rule=SpreadRule(seconds), device="cuda")
-            found[f"{title}, wall"] = measure(waited, rule=SpreadRule(seconds))
+            found |= timed(title, rows_of(call, cells, direction), seconds)
     return found
 
 
-def copied_per_second() -> float:
-    """Bytes of a copy from device to device, read and written, by the GPU's clock."""
-    source = torch.empty(2**30, dtype=torch.uint8, device="cuda")
-    target = torch.empty_like(source)
-    timing = measure({"copy": lambda: target.copy_(source)}, device="cuda")["copy"]
-    return 2 * source.nbytes / timing.median
+def sequences(on_cpu: SimpleNamespace, seconds: float) -> dict[str, dict[str, Timing]]:
+    """A sequence of each size, in each direction, with each clock and with both kinds of products."""
+    found: dict[str, dict[str, Timing]] = {}
+    for size, precision in itertools.product(SEQUENCES, ("highest", "high")):
+        torch.set_float32_matmul_precision(precision)
+        torch.backends.cudnn.allow_tf32 = precision == "high"
+        call = call_on_gpu(on_cpu, *size, STEPS)
+        cells = {PLAIN: on_cpu.plain_sequence, NATIVE: torch.ops.lltm.sequence.default}
+        on_cpu.verify(call, cells, on_cpu.plain_sequence)
+        lstm, cell = on_cpu.lstm_of(*size[1:])
+        cells[LSTM] = cell
+        for direction in DIRECTIONS:
+            title = f"T {STEPS}, " + "B {}, I {}, H {}".format(*size)
+            title += f", {'TF32' if precision == 'high' else 'float32'}: {direction}"
+            found |= timed(title, rows_of(call, cells, direction, lstm.cuda()), seconds)
+    torch.set_float32_matmul_precision("highest")
+    return found
 
 
 def kernel_seconds(name: str, call: Callable[[], object], repeats: int = 20) -> float:
@@ -156,20 +207,19 @@ def passes(on_cpu: SimpleNamespace, backward: Callable[..., Any]) -> dict[str, f
     return found
 
 
-def table_of(times: dict[str, dict[str, Timing]], speeds: dict[str, float], copy: float) -> Table:
-    """All of it: medians, how many times faster than plain PyTorch, and parts of the speed of a copy."""
+def table_of(times: dict[str, dict[str, Timing]], names: Sequence[str]) -> Table:
+    """Medians in microseconds, and how many times as fast as plain PyTorch."""
     table = Table(title=torch.cuda.get_device_name(), title_justify="left")
-    for column in ("", PLAIN, COMPILED, NATIVE):
-        table.add_column(column, justify="left" if not column else "right")
+    for column in ("", *names):
+        table.add_column(column, justify="right" if column else "left")
     for title, timings in times.items():
         cells = [
-            f"{timings[name].median * 1e6:.1f} µs, {timings[PLAIN].ratio(timings[name]).median:.2f} x"
-            for name in (PLAIN, COMPILED, NATIVE)
+            f"{timings[name].median * 1e6:.1f} µs {timings[PLAIN].ratio(timings[name]).median:.2f} x"
+            if name in timings
+            else "-"
+            for name in names
         ]
         table.add_row(title, *cells)
-    table.add_row("copy from device to device", f"{copy / 1e9:.0f} GB/s", "", "")
-    for label, speed in speeds.items():
-        table.add_row(label, "", "", f"{speed / 1e9:.0f} GB/s, {100 * speed / copy:.0f} %")
     return table
 
 
@@ -187,14 +237,27 @@ def main() -> None:
         return
     loaded = opwright.open(FOLDER)
     on_cpu = SimpleNamespace(**runpy.run_path(str(ROOT / "benchmarks" / "lltm.py")))
-    console = Console(width=150)
+    cell_of = runpy.run_path(str(EXAMPLE / "lltm.py"))["cell_of"]
+    extensions = {
+        COMPOSED: cell_of(opwright.load("lltm_cpp", [EXAMPLE / "lltm.cpp"])),
+        FUSED: cell_of(opwright.load("lltm_cuda", [EXAMPLE / "lltm_cuda.cpp", EXAMPLE / "lltm_cuda_kernel.cu"])),
+    }
+    console = Console(width=170)
     console.print(*(f"{name}: {fact}" for name, fact in machine_record().facts().items()), sep="; ")
-    times = steps(on_cpu, asked.seconds)
+    one_step = steps(on_cpu, extensions, asked.seconds)
+    console.print(table_of(one_step, (PLAIN, COMPILED, GRAPHED, *extensions, NATIVE)))
+    all_steps = sequences(on_cpu, asked.seconds)
+    console.print(table_of(all_steps, (PLAIN, LSTM, NATIVE)))
     speeds = passes(on_cpu, loaded.library.ops["cell_with_gates_backward"].reference)
     copy = copied_per_second()
-    console.print(table_of(times, speeds, copy))
+    console.print(f"copy from device to device: {copy / 1e9:.0f} GB/s")
+    for label, speed in speeds.items():
+        console.print(f"{label}: {speed / 1e9:.0f} GB/s, {100 * speed / copy:.0f} % of the copy")
     if asked.json:
-        raw = {title: {name: timing.times for name, timing in rows.items()} for title, rows in times.items()}
+        raw = {
+            title: {name: timing.times for name, timing in rows.items()}
+            for title, rows in (one_step | all_steps).items()
+        }
         Path(asked.json).write_text(json.dumps({"seconds": raw, "bytes_per_second": {"copy": copy, **speeds}}) + "\n")
 
 

@@ -3,10 +3,13 @@
 // Nothing waits for the GPU, and all work goes to PyTorch's current stream: a CUDA graph can capture a whole sequence.
 // The launches for T steps, where small sizes are those of small_step.cuh, and a product is PyTorch's:
 //
-//                   small        else                           backward, with all gradients
-//     cell          1 kernel     2 kernels, 1 product           2 or 3 kernels, 3 products
-//     sequence      T kernels    T kernels, T + 1 products      T + 2 kernels, T + 2 products
+//                           small                           else
+//     cell                  1 kernel                        2 kernels, 1 product
+//       its gradients       2 or 3 kernels                  2 or 3 kernels, 3 products
+//     sequence              T kernels                       T kernels, T + 1 products
+//       its gradients       2 T + 1 kernels, 3 products     T + 2 kernels, T + 2 products
 //
+// A small sequence with many features has one product beside its kernels.
 // Copies are added for arguments with strides that products do not support, and for gradients that must have such
 // strides.
 #include <opwright/op.h>

@@ -28,6 +28,7 @@ std::tuple<Tensor, Tensor, Tensor> step(const Sizes& sizes, const Tensor& input,
     if (is_small(batch, state, state + features)) {
         launch_small<T>(queue, {.old_h = read<T>(old_h),
                                 .input = read<T>(input),
+                                .products = zeros<T>(),
                                 .weights = read<T>(weights),
                                 .bias = read_as_row<T>(bias),
                                 .old_cell = read<T>(old_cell),
@@ -110,6 +111,25 @@ inline Gradients cell_with_gates_backward(const std::optional<Tensor>& grad_0, c
                      .rows = batch,
                      .state = state});
         Tensor to_input, to_weights, to_old_h;
+        if (has_small_products(batch, features, state)) {
+            SmallProducts<T> products;
+            const auto through_weights = [&](int64_t first, const Tensor& argument) {
+                Tensor gradient = opwright::empty_like(argument);
+                products.add(read<T>(to_products), read_columns<T>(weights, first), 3 * state, gradient, 0,
+                             argument.size(1));
+                return gradient;
+            };
+            if (wanted[0]) to_input = through_weights(state, input);
+            if (wanted[3]) to_old_h = through_weights(0, old_h);
+            if (wanted[1]) {
+                to_weights = opwright::empty_like(weights);
+                const Matrix<T> of_products = read_transposed<T>(to_products);
+                products.add(of_products, read<T>(old_h), batch, to_weights, 0, state);
+                products.add(of_products, read<T>(input), batch, to_weights, state, features);
+            }
+            products.launch(queue);
+            return {to_input, to_weights, back.to_bias(), to_old_h, to_old_cell};
+        }
         if (wanted[0]) to_input = through_weights(to_products, weights, state, input);
         if (wanted[1]) {
             to_weights = opwright::empty_like(weights);

@@ -9,6 +9,7 @@
 #include "../tensors.h"
 #include "pointwise.cuh"
 #include "queue.cuh"
+#include "small_products.cuh"
 #include "small_step.cuh"
 #include "tensors.cuh"
 
@@ -52,10 +53,52 @@ void launch_forward(const Queue& queue, bool in_vectors, const Forward<T>& job) 
 template <class T>
 void launch_small(const Queue& queue, const SmallStep<T>& job) {
     if (job.batch * job.state == 0) return;
-    const dim3 grid(static_cast<unsigned>(divided_up(job.state, tile_elements)),
-                    static_cast<unsigned>(divided_up(job.batch, tile_rows)));
-    queue.launch(small_step<T>, {grid, dim3(threads_per_tile)}, job);
+    const auto launch = [&](auto kernel, int64_t elements) {
+        const dim3 grid(static_cast<unsigned>(divided_up(job.state, elements)),
+                        static_cast<unsigned>(divided_up(job.batch, tile_rows)));
+        queue.launch(kernel, {grid, dim3(threads_per_tile)}, job);
+    };
+    // The larger tiles load each number less often, the smaller ones keep more multiprocessors busy.
+    constexpr int64_t few_tiles = 64;
+    if (divided_up(job.state, 16) * divided_up(job.batch, tile_rows) >= few_tiles) {
+        launch(small_step<T, 16>, 16);
+    } else {
+        launch(small_step<T, 4>, 4);
+    }
 }
+
+// Above this, PyTorch's products of a step's gradients are faster.
+inline bool has_small_products(int64_t batch, int64_t features, int64_t state) {
+    return is_small(batch, state, state + features) && 3 * state * (state + features) <= 1 << 18;
+}
+
+// Products to compute together, as one launch.
+template <class T>
+class SmallProducts {
+  public:
+    // into = left right. `into` may be some columns of a gradient.
+    void add(Matrix<T> left, Matrix<T> right, int64_t depth, const Tensor& into, int64_t first, int64_t count) {
+        const int64_t sizes[2] = {into.size(0), count};
+        if (sizes[0] * sizes[1] == 0) return;
+        T* numbers = memory_of<T>(into) + first * into.stride(1);
+        job_.all[job_.count++] = {left, right, {numbers, sizes, into.strides().data()}, depth};
+        tiles_ += job_.all[job_.count - 1].tiles();
+    }
+
+    void launch(const Queue& queue) const {
+        if (tiles_ == 0) return;
+        queue.launch(small_products<T>, {dim3(static_cast<unsigned>(tiles_)), dim3(threads_per_tile)}, job_);
+    }
+
+  private:
+    static Product<T> none() {
+        const int64_t sizes[2] = {0, 0};
+        return {zeros<T>(), zeros<T>(), {nullptr, sizes, sizes}, 0};
+    }
+
+    Products<T> job_{{none(), none(), none(), none()}, 0};
+    int64_t tiles_ = 0;
+};
 
 // The backward kernel for steps of one size, and its partial sums of the bias.
 template <class T>

@@ -21,6 +21,10 @@ using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 template <class T>
 using Matrix = torch::headeronly::HeaderOnlyGenericPackedTensorAccessor<const T, 2>;
 
+// A matrix to write, with any strides.
+template <class T>
+using MutableMatrix = torch::headeronly::HeaderOnlyGenericPackedTensorAccessor<T, 2>;
+
 // A sequence of matrices.
 template <class T>
 using Matrices = torch::headeronly::HeaderOnlyGenericPackedTensorAccessor<const T, 3>;

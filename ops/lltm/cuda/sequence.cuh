@@ -16,6 +16,9 @@
 
 namespace lltm::gpu {
 
+// An input of at most so many columns is multiplied in each step.
+constexpr int64_t few_features = 64;
+
 template <class T>
 std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const Tensor& input, const Tensor& weights,
                                                      const Tensor& bias, const Tensor& old_h, const Tensor& old_cell,
@@ -26,17 +29,20 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const T
     Tensor new_cell = opwright::new_empty(input, {batch, state});
     Tensor cells = keep ? opwright::new_empty(input, {steps, batch, state}) : Tensor();
     Tensor gates = keep ? opwright::new_empty(input, {steps, batch, 3 * state}) : Tensor();
-    const bool small = is_small(batch, state, state + features);
     const int64_t width = 3 * state;
-    // The input's part of the gates, for all steps at once; and the state's part, step by step.
+    // The input's part of the gates is computed for all steps at once, unless that is little of the work of small steps.
+    const bool is_apart = !is_small(batch, state, state + features) || (features > few_features && steps > 1);
+    const bool small = is_small(batch, state, state + (is_apart ? 0 : features));
+    const Tensor dense = is_apart ? ready_for_products(weights) : Tensor();
     Tensor of_input, of_state, recurrent;
-    if (!small) {
-        const Tensor dense = ready_for_products(weights);
-        of_input = keep ? gates : opwright::new_empty(input, {steps, batch, 3 * state});
-        of_state = opwright::new_empty(input, {batch, 3 * state});
-        recurrent = transposed(columns(dense, 0, state));
+    if (is_apart) {
+        of_input = keep ? gates : opwright::new_empty(input, {steps, batch, width});
         multiply(rows(of_input, 0, sizes.rows(), width), rows(row_major(input), 0, sizes.rows(), features),
                  transposed(columns(dense, state, features)));
+    }
+    if (!small) {
+        of_state = opwright::new_empty(input, {batch, width});
+        recurrent = transposed(columns(dense, 0, state));
     }
     const bool in_vectors = fits_vectors<T>(state, bias, old_cell);
     const int64_t step_size = batch * state;
@@ -53,6 +59,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const T
             launch_small<T>(queue,
                             {.old_h = at == 0 ? read<T>(old_h) : read_row_major(into_h - step_size, batch, state),
                              .input = read<T>(input, at),
+                             .products = is_apart ? read<T>(of_input, at) : zeros<T>(),
                              .weights = read<T>(weights),
                              .bias = read_as_row<T>(bias),
                              .old_cell = from_cell,
@@ -61,7 +68,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const T
                              .new_cell_again = again,
                              .gates = into_gates,
                              .batch = batch,
-                             .features = features,
+                             .features = is_apart ? 0 : features,
                              .state = state});
             continue;
         }
@@ -128,6 +135,7 @@ inline Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_
         const std::optional<Tensor> of_next_cell = to_cell;
         const Tensor dense = ready_for_products(weights);
         const Tensor recurrent = columns(dense, 0, state);
+        const bool small = is_small(batch, state, state);
         const bool in_vectors = fits_vectors<T>(state, grad_0, grad_1, grad_2, grad_3, result_2, result_3);
         BackwardSteps<T> back(queue, sizes, in_vectors, input, wanted[2]);
         for (int64_t at = steps - 1; at >= 0; --at) {
@@ -146,7 +154,15 @@ inline Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_
                          .to_bias = nullptr,
                          .rows = batch,
                          .state = state});
-            if (at > 0) multiply(to_h, rows(to_products, at * batch, batch, 3 * state), recurrent);
+            if (at == 0) continue;
+            if (small) {
+                SmallProducts<T> product;
+                product.add(read_row_major(memory_of<T>(to_products) + at * batch * 3 * state, batch, 3 * state),
+                            read<T>(recurrent), 3 * state, to_h, 0, state);
+                product.launch(queue);
+            } else {
+                multiply(to_h, rows(to_products, at * batch, batch, 3 * state), recurrent);
+            }
         }
         Tensor to_input, to_weights, to_old_h;
         if (wanted[0]) to_input = through_weights(to_products, dense, state, input);

@@ -78,6 +78,18 @@ Matrix<T> read_as_row(const Tensor& tensor) {
 }
 
 template <class T>
+Matrix<T> read_columns(const Tensor& tensor, int64_t first) {
+    return {numbers_of<T>(tensor) + first * tensor.stride(1), tensor.sizes().data(), tensor.strides().data()};
+}
+
+template <class T>
+Matrix<T> read_transposed(const Tensor& tensor) {
+    const int64_t sizes[2] = {tensor.size(1), tensor.size(0)};
+    const int64_t strides[2] = {tensor.stride(1), tensor.stride(0)};
+    return {numbers_of<T>(tensor), sizes, strides};
+}
+
+template <class T>
 Matrices<T> read_all(const Tensor& tensor) {
     if (tensor.dim() == 3) return {numbers_of<T>(tensor), tensor.sizes().data(), tensor.strides().data()};
     const int64_t sizes[3] = {1, tensor.size(0), tensor.size(1)};

@@ -12,6 +12,7 @@ from torch.utils.benchmark import set_torch_threads
 from opwright.bencher.cells import cells_at
 from opwright.bencher.clocks import seconds_now
 from opwright.bencher.draws import Draws
+from opwright.bencher.gauge import Gauge
 from opwright.bencher.implementations import implementations_of
 from opwright.bencher.machine import machine_record
 from opwright.bencher.notes import notes_of
@@ -67,6 +68,8 @@ def bench(
 
     An implementation with wrong results or gradients is not timed. The rows of a cell are timed in turn in each round,
     and each call has different contents; some timed calls, chosen at random, are verified too.
+    On a GPU, a row is also timed with a flushed L2 cache, and its rates are compared with those of a large copy and of
+    a large matrix product.
 
     Args:
         library: the folder of an op.py, the file, or the library that it describes.
@@ -78,7 +81,7 @@ def bench(
         directions: `forward`, `recorded` (forward while autograd records it), `backward`, `both`; all by default.
         seconds: the most time that the rounds of a cell take; they end earlier when the medians are stable.
         rounds: a fixed number of rounds for each cell instead.
-        compiled: time the references under `torch.compile` too.
+        compiled: time the references under `torch.compile` too, on a GPU also with CUDA graphs.
         seed: the seed of the random inputs.
         verbose: print each build step.
         progress: receives the progress of the bench.
@@ -166,6 +169,7 @@ def _cells(plan: _Plan, watcher: Watcher) -> Iterator[Cell]:
     """
     watcher.start(_count(plan))
     labels: dict[str, None] = {}
+    gauge = Gauge() if "cuda" in plan.devices else None
     for op, device, threads in plan.configurations():
         with set_torch_threads(threads):
             for number, size in enumerate(op.sizes(plan.make(device))):
@@ -173,8 +177,9 @@ def _cells(plan: _Plan, watcher: Watcher) -> Iterator[Cell]:
                 if plan.wants(size.label):
                     subject = Subject(op, size, device, plan.seed)
                     draws = Draws(op, number, functools.partial(plan.make, device))
-                    found = implementations_of(op, compiled=plan.compiled)
-                    yield from cells_at(subject, draws, found, plan.directions, plan.rule, watcher)
+                    found = implementations_of(subject, compiled=plan.compiled)
+                    compared = gauge if device == "cuda" else None
+                    yield from cells_at(subject, draws, found, plan.directions, plan.rule, watcher, compared)
                     watcher.end_size()
     if not any(map(plan.wants, labels)):
         requested = " or ".join(map(repr, plan.labels))

@@ -10,7 +10,7 @@ import torch
 from opwright.bencher.contents import Contents
 from opwright.bencher.floor import bytes_of, floor_of
 from opwright.bencher.implementations import Verified
-from opwright.bencher.result import DIRECTIONS, Cell, Row
+from opwright.bencher.result import DIRECTIONS, ROWS, Cell, Row
 from opwright.bencher.rows import Turns
 from opwright.bencher.spot_checks import SpotChecks
 from opwright.bencher.timer import measure
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
     from opwright.bencher.draws import Draws
+    from opwright.bencher.gauge import Gauge
     from opwright.bencher.result import Direction, RowName
     from opwright.bencher.stopping import StoppingRule
     from opwright.bencher.subject import Implementation, Subject
@@ -51,15 +52,26 @@ def cells_at(
     requested: Collection[Direction],
     rule: StoppingRule,
     watcher: Watcher,
+    gauge: Gauge | None = None,
 ) -> Iterator[Cell]:
-    """Verify the implementations of an operator, and time them in each direction that the operator has."""
+    """Verify the implementations of an operator, and time them in each direction that the operator has.
+
+    Args:
+        subject: the operator at one size.
+        draws: draws its arguments.
+        implementations: what to time, by the names of the rows.
+        requested: the directions to time.
+        rule: when to stop.
+        watcher: receives the progress.
+        gauge: measures what times on a GPU are compared with; None for the CPU.
+    """
     verified = Verified(subject, implementations)
     directions = [direction for direction in _directions(subject) if direction in requested]
     for direction in directions:
         for name in implementations:
             verified.refusal(name, direction)
     # From here on, the contents of the subject change.
-    timer = _CellTimer(verified, draws, rule, watcher.round)
+    timer = _CellTimer(verified, draws, rule, watcher.round, gauge)
     for direction in directions:
         watcher.begin(f"{subject.op.name}, {subject.label}: {direction}")
         cell = timer.cell(direction)
@@ -77,12 +89,20 @@ def _directions(subject: Subject) -> tuple[Direction, ...]:
 class _CellTimer:
     """Times the cells of one operator at one size."""
 
-    def __init__(self, verified: Verified, draws: Draws, rule: StoppingRule, on_round: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        verified: Verified,
+        draws: Draws,
+        rule: StoppingRule,
+        on_round: Callable[[], None],
+        gauge: Gauge | None,
+    ) -> None:
         self._verified = verified
         self._subject = verified.subject
         self._draws = draws
         self._rule = rule
         self._on_round = on_round
+        self._gauge = gauge
 
     @functools.cached_property
     def _contents(self) -> Contents:
@@ -94,11 +114,13 @@ class _CellTimer:
         refusals = {name: verified.refusal(name, direction) for name in verified.implementations}
         rows = {name: refusal for name, refusal in refusals.items() if refusal}
         names = [name for name in refusals if name not in rows]
-        floor = ""
+        floor, on_gpu = "", None
         if names:
+            before = self._gauge.state() if self._gauge else None
             with torch.set_grad_enabled(direction != "forward"):
                 floor, timed = self._timed(direction, names)
             rows |= timed
+            on_gpu = self._gauge.record(subject, direction, before) if self._gauge else None
         return Cell(
             op=subject.op.qualified_name,
             device=subject.device,
@@ -107,8 +129,9 @@ class _CellTimer:
             direction=direction,
             bytes=bytes_of(subject, direction) if names else 0,
             floor=floor,
-            rows=tuple(rows[name] for name in (*verified.implementations, "floor") if name in rows),
+            rows=tuple(rows[name] for name in ROWS if name in rows),
             contents=self._contents.fixed if names else "",
+            gpu=on_gpu,
         )
 
     def _timed(self, direction: Direction, names: list[RowName]) -> tuple[str, dict[RowName, Row]]:
@@ -122,7 +145,7 @@ class _CellTimer:
         calls["floor"] = floor.row
         checks = SpotChecks(contents, direction, names)
         timings = measure(
-            calls, rule=self._rule, device=self._subject.device, on_round=self._on_round, inspector=checks
+            calls, rule=self._rule, device=self._subject.device, on_round=self._on_round, inspector=checks, cold=True
         )
         rows = {name: Row(name, "timed", timing) for name, timing in timings.items()}
         rows |= {name: Row(name, "raises", reason=raised) for name, raised in checks.raised.items()}

@@ -1,4 +1,4 @@
-"""The implementations of an operator: its reference in eager mode, its reference compiled, and the operator itself."""
+"""The implementations of an operator: its reference, eager and compiled, and the operator itself."""
 
 from __future__ import annotations
 
@@ -15,24 +15,50 @@ from opwright.toolchain.compiler import inductor_settings
 if TYPE_CHECKING:
     from opwright.bencher.result import Direction, RowName
     from opwright.bencher.subject import Implementation, Subject
-    from opwright.spec import Op
 
 # These may raise without a fault of the operator; the row is then skipped, with this reason.
-_NO_FAULT: dict[RowName, str] = {"compiled": "it cannot be compiled: ", "reference": "it has no gradient: "}
+_NO_FAULT: dict[RowName, str] = {
+    "compiled": "it cannot be compiled: ",
+    "graphed": "it cannot be compiled: ",
+    "reference": "it has no gradient: ",
+}
+_ONE_FORWARD = "CUDA graphs keep the results of one forward at a time, and a block of backwards needs several"
 
 
-def implementations_of(op: Op, *, compiled: bool) -> dict[RowName, Implementation]:
+def implementations_of(subject: Subject, *, compiled: bool) -> dict[RowName, Implementation]:
     """The implementations, by the names of their rows.
 
     Graphs that were compiled for another size or number of threads are discarded, so that each has its own.
+
+    Args:
+        subject: the operator at one size; on a GPU, its reference is also compiled with CUDA graphs.
+        compiled: whether to compile the reference.
     """
+    op = subject.op
     found: dict[RowName, Implementation] = {"reference": op.reference}
     if compiled:
         torch.compiler.reset()
         options: dict[str, Any] = {"cpp.threads": torch.get_num_threads(), **inductor_settings()}
         found["compiled"] = torch.compile(op.reference, fullgraph=True, dynamic=False, options=options)
+        if subject.device == "cuda":
+            # All that mode="reduce-overhead" sets; torch.compile takes a mode or options.
+            options["triton.cudagraphs"] = True
+            found["graphed"] = _one_step(torch.compile(op.reference, fullgraph=True, dynamic=False, options=options))
     found["native"] = overload_of(op)
     return found
+
+
+def _one_step(compiled: Implementation) -> Implementation:
+    """The same, with each call a step of its own: its results may be overwritten by the next call.
+
+    Without that, PyTorch waits for the backward of a recorded call, and runs the next ones without a CUDA graph.
+    """
+
+    def run(*positional: Any, **keywords: Any) -> Any:
+        torch.compiler.cudagraph_mark_step_begin()
+        return compiled(*positional, **keywords)
+
+    return run
 
 
 class Verified:
@@ -50,6 +76,8 @@ class Verified:
 
     def refusal(self, name: RowName, direction: Direction) -> Row | None:
         """The row with the reason why an implementation is not timed in a direction; None if it is correct."""
+        if name == "graphed" and direction == "backward":
+            return Row(name, "skipped", reason=_ONE_FORWARD)
         recorded = direction != "forward"
         if (name, recorded) not in self._refusals:
             self._refusals[name, recorded] = self._verify(name, recorded=recorded)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from opwright.bencher.gpu_state import GpuState, gpu_state
 from opwright.toolchain.machine import Machine, this_machine
 
 # These change the number of threads or where they run, and PyTorch's settings do not show it.
@@ -51,6 +52,7 @@ class MachineRecord:
         libraries: the math and threading libraries of PyTorch, with their versions.
         environment: the environment variables that are set and change how threads run.
         date: the date, in UTC.
+        gpu_state: the clocks of the GPU and what holds them down; None without a GPU, and if they are unknown.
     """
 
     machine: Machine
@@ -62,6 +64,7 @@ class MachineRecord:
     libraries: tuple[str, ...]
     environment: dict[str, str]
     date: str
+    gpu_state: GpuState | None = None
 
     def facts(self) -> dict[str, str]:
         """The record as text for a report; a fact that does not apply is empty."""
@@ -70,6 +73,7 @@ class MachineRecord:
             "machine": str(self.machine),
             "instruction sets": ", ".join(self.machine.instruction_sets),
             "GPU": "; ".join(map(str, self.gpus)) + (f"; driver {self.driver}" if self.driver else ""),
+            "GPU clocks": "" if self.gpu_state is None else str(self.gpu_state),
             "PyTorch": f"{self.pytorch} ({built} build), {self.kernels} kernels",
             "math libraries": ", ".join(self.libraries),
             "environment": ", ".join(f"{name}={value}" for name, value in self.environment.items()),
@@ -90,6 +94,7 @@ def machine_record() -> MachineRecord:
         libraries=_libraries(torch.__config__.show()),
         environment={name: os.environ[name] for name in _VARIABLES if name in os.environ},
         date=dt.datetime.now(dt.timezone.utc).date().isoformat(),
+        gpu_state=gpu_state() if gpus else None,
     )
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from opwright.report.format import three_figures
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -41,6 +43,7 @@ def notes_of(
         short = name.removeprefix(f"{library.namespace}::")
         yield f"all timed calls of {short} at one size had the same contents: {reason}; draw them with make.randn"
     yield from _floors(ops, cells)
+    yield from _gpu(library, cells)
     yield from _ends(cells)
 
 
@@ -60,6 +63,35 @@ def _floors(ops: Sequence[Op], cells: Sequence[Cell]) -> Iterator[str]:
             "floor, where op.py defines none: a PyTorch copy that moves as many bytes as the arguments, results and "
             "gradients have, half read and half written; sizes that fit into a cache are copied within it"
         )
+
+
+def _gpu(library: Library, cells: Sequence[Cell]) -> Iterator[str]:
+    """What qualifies times on a GPU: its clocks, its speeds, and work on streams that nobody waits for."""
+    on_gpu = [(cell, cell.gpu) for cell in cells if cell.gpu]
+    late: dict[str, list[str]] = {}
+    for cell, _ in on_gpu:
+        for row in cell.rows:
+            if row.timing and row.timing.is_late:
+                name = f"{row.name} of {cell.op.removeprefix(f'{library.namespace}::')}"
+                late.setdefault(name, []).append(f"{cell.size} {cell.direction}")
+    for name, places in late.items():
+        yield (
+            f"{name} works on a stream of its own, for which the current stream does not wait: {', '.join(places)}. "
+            "Its times are those to the end of all work on the GPU; whoever reads its results may be too early"
+        )
+    for cell, gpu in on_gpu:
+        if gpu.slowed_down and gpu.before and gpu.after:
+            short = cell.op.removeprefix(f"{library.namespace}::")
+            yield (
+                f"the SM clock dropped by more than 10 % while {short} was timed, {cell.size} {cell.direction}: "
+                f"before, {gpu.before}; after, {gpu.after}"
+            )
+    if any(gpu.before is None for _, gpu in on_gpu):
+        yield "the clocks of the GPU are unknown: nvidia-smi is not on the PATH, or does not report them"
+    for copied in dict.fromkeys(gpu.copied_per_second for _, gpu in on_gpu):
+        yield f"a large copy within the GPU's memory moves {three_figures(copied / 1e9)} GB/s, read and written"
+    for product, rate in dict.fromkeys((gpu.product, gpu.multiplied_per_second) for _, gpu in on_gpu if gpu.product):
+        yield f"a large matrix product (GEMM) reaches {three_figures(rate / 1e12)} TFLOP/s in {product}"
 
 
 def _ends(cells: Sequence[Cell]) -> Iterator[str]:

@@ -30,10 +30,13 @@ _WHOLE = {
 _LISTED: dict[str, tuple[object, tuple[str, ...]]] = {
     "torch": (
         torch,
-        ("Tensor", "compile", "empty", "equal", "isclose", "no_grad", "rand", "randint", "randn", "set_grad_enabled"),
+        (
+            *("Tensor", "compile", "empty", "equal", "isclose", "mm", "no_grad"),
+            *("rand", "randint", "randn", "set_grad_enabled"),
+        ),
     ),
     "torch.autograd": (torch.autograd, ("grad",)),
-    "torch.cuda": (torch.cuda, ("Event", "synchronize")),
+    "torch.cuda": (torch.cuda, ("Event", "current_stream", "get_device_properties", "synchronize")),
     "torch.func": (torch.func, ("vjp",)),
 }
 

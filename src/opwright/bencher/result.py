@@ -6,13 +6,18 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from opwright.bencher.on_gpu import Rates
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opwright.bencher.machine import MachineRecord
+    from opwright.bencher.on_gpu import OnGpu
     from opwright.bencher.timer import Spread, Timing
 
 Direction = Literal["forward", "recorded", "backward", "both"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
-RowName = Literal["reference", "compiled", "native", "floor"]
+RowName = Literal["reference", "compiled", "graphed", "native", "floor"]
 ROWS: tuple[RowName, ...] = get_args(RowName)
 Status = Literal["timed", "wrong", "too fast", "raises", "skipped"]
 
@@ -22,7 +27,7 @@ class Row:
     """One implementation of an operator, or its floor.
 
     Attributes:
-        name: which one: the reference in eager mode, the reference compiled, the operator, or the floor.
+        name: which one: the reference in eager mode, compiled, or compiled with CUDA graphs; the operator; the floor.
         status: the outcome; `wrong`, `too fast` and `raises` are faults.
         timing: its times; None if it was not timed.
         reason: why it was not timed: how its results differ, what it raised, or why it was skipped.
@@ -53,6 +58,7 @@ class Cell:
         floor: the description of the floor.
         rows: one for each implementation, and the floor.
         contents: why all calls had the same contents; empty if each timed call had different ones.
+        gpu: what the times are compared with on a GPU, and its state; None on the CPU, and if nothing was timed.
     """
 
     op: str
@@ -64,6 +70,7 @@ class Cell:
     floor: str
     rows: tuple[Row, ...]
     contents: str = ""
+    gpu: OnGpu | None = None
 
     @property
     def ended(self) -> str:
@@ -79,27 +86,45 @@ class Cell:
         mine, theirs = self.timing(name), self.timing(to)
         return mine.ratio(theirs) if mine and theirs else None
 
+    def rates(self, name: RowName) -> Rates | None:
+        """The rates of a row on a GPU; None on the CPU, and if it was not timed."""
+        timing = self.timing(name)
+        if self.gpu is None or timing is None:
+            return None
+        return Rates.of(self.gpu, self.bytes, timing.median, computes=name != "floor")
+
     def to_json(self) -> dict[str, Any]:
         """The cell as JSON: times in seconds, ratios to the reference."""
         plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {**plain, "ended": self.ended, "rows": [self._row_to_json(row) for row in self.rows]}
+        on_gpu = {} if self.gpu is None else {**dataclasses.asdict(self.gpu), "slowed_down": self.gpu.slowed_down}
+        rows = [self._row_to_json(row) for row in self.rows]
+        return {**plain, "gpu": on_gpu or None, "ended": self.ended, "rows": rows}
 
     def _row_to_json(self, row: Row) -> dict[str, Any]:
         plain: dict[str, Any] = {"name": row.name, "status": row.status, "reason": row.reason}
         if row.timing is None:
             return plain
-        ratio = self.ratio(row.name)
-        processor = row.timing.processor
-        return {
-            **plain,
-            "seconds": {**dataclasses.asdict(row.timing.spread), "times": row.timing.times},
-            "processor_seconds": None
-            if processor is None
-            else {**dataclasses.asdict(processor), "times": row.timing.processor_times},
-            "calls": row.timing.calls,
-            "rounds": len(row.timing.times),
+        ratio, rates, timing = self.ratio(row.name), self.rates(row.name), row.timing
+        plain |= {
+            "seconds": _spread_to_json(timing.spread, timing.times),
+            "processor_seconds": _spread_to_json(timing.processor, timing.processor_times),
+            "calls": timing.calls,
+            "rounds": len(timing.times),
             "ratio": None if ratio is None else dataclasses.asdict(ratio),
         }
+        if rates is None:
+            return plain
+        return {
+            **plain,
+            "cold_seconds": _spread_to_json(timing.cold, timing.cold_times),
+            "host_seconds": _spread_to_json(timing.host, timing.host_times),
+            "other_streams": timing.is_late,
+            "rates": dataclasses.asdict(rates),
+        }
+
+
+def _spread_to_json(spread: Spread | None, times: Sequence[float]) -> dict[str, Any] | None:
+    return None if spread is None else {**dataclasses.asdict(spread), "times": times}
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ calls are timed in blocks that are long for the clock, the number of threads is 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import random
 import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from opwright.bencher.clocks import Clock, Elapsed, clock_of, seconds_now
+from opwright.bencher.clocks import Clock, Elapsed, clock_of, cold_clock_of, seconds_now
 from opwright.bencher.rows import Block
 from opwright.bencher.stopping import SpreadRule, StoppingRule
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from opwright.bencher.rows import Call, Row
 
 Name = TypeVar("Name", bound=str)
+
+# From the system's entropy: a kernel cannot predict which of its calls are verified.
+_entropy = random.SystemRandom()
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,18 @@ class Timing:
         calls: the number of calls that were timed as one block in each round.
         ended: why the rounds ended.
         processor_times: the processor time of one call in each round, over all threads of the process, in seconds.
+        host_times: on a GPU, the time after which one call returned, in each round, in seconds.
+        late_times: on a GPU, the part of `times` in which only streams worked that the current one does not wait for.
+        cold_times: on a GPU, the time of a single call that found its L2 cache flushed, in each round, in seconds.
     """
 
     times: tuple[float, ...]
     calls: int
     ended: str
     processor_times: tuple[float, ...] = ()
+    host_times: tuple[float, ...] = ()
+    late_times: tuple[float, ...] = ()
+    cold_times: tuple[float, ...] = ()
 
     @functools.cached_property
     def spread(self) -> Spread:
@@ -87,6 +97,21 @@ class Timing:
     def processor(self) -> Spread | None:
         """The median and the quartiles of the processor times, in seconds; None if they were not measured."""
         return Spread.of(self.processor_times) if self.processor_times else None
+
+    @functools.cached_property
+    def host(self) -> Spread | None:
+        """The median and the quartiles of the times after which a call returned; None if it was not on a GPU."""
+        return Spread.of(self.host_times) if self.host_times else None
+
+    @functools.cached_property
+    def cold(self) -> Spread | None:
+        """The median and the quartiles of the times with a flushed cache, in seconds; None if there are none."""
+        return Spread.of(self.cold_times) if self.cold_times else None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether, in most rounds, other streams still worked when the current one had ended."""
+        return bool(self.late_times) and statistics.median(self.late_times) > 0
 
     @property
     def processors(self) -> float | None:
@@ -134,6 +159,7 @@ def measure(
     warm_up: int = 3,
     on_round: Callable[[], None] = lambda: None,
     inspector: Inspector[Name] | None = None,
+    cold: bool = False,
 ) -> dict[Name, Timing]:
     """Time every row in each round, in a random order.
 
@@ -145,13 +171,13 @@ def measure(
             Rows whose calls take long are not part of them.
         on_round: called between the rounds, outside the measured time.
         inspector: verifies calls of some rounds, and of one more after the last, which is not counted.
+        cold: on a GPU, time a single call of each row with a flushed L2 cache in each round, too.
 
     Returns:
         The timing of each row, with one time for each round.
     """
     stop = rule or SpreadRule()
-    clock = clock_of(device)
-    runs = _Runs[Name](clock, inspector)
+    runs = _Runs[Name](clock_of(device), cold_clock_of(device) if cold else None, inspector)
     for name, row in rows.items():
         runs.fit(name, row)
     for _ in range(warm_up):
@@ -160,33 +186,50 @@ def measure(
                 runs.elapsed(name)
     shuffle = random.Random(0).shuffle  # noqa: S311  an order, not a secret
     times: dict[Name, list[float]] = {name: [] for name in rows}
-    processor_times: dict[Name, list[float]] = {name: [] for name in rows}
+    elapsed: dict[Name, list[Elapsed]] = {name: [] for name in rows}
+    cold_times: dict[Name, list[float]] = {name: [] for name in rows}
     started = seconds_now()
     ended, rounds = "", 0
     while runs.blocks and not ended:
         order = list(runs.blocks)
         shuffle(order)
-        for name, elapsed in runs.round(order, inspected=inspector is not None and inspector.wants(rounds)).items():
-            times[name].append(elapsed.wall / runs.calls[name])
-            processor_times[name].append(elapsed.processor / runs.calls[name])
+        warm, flushed = runs.round(order, inspected=inspector is not None and inspector.wants(rounds))
+        for name, found in warm.items():
+            times[name].append(found.wall / runs.calls[name])
+            elapsed[name].append(found)
+        for name, found in flushed.items():
+            cold_times[name].append(found.wall)
         rounds += 1
         on_round()
         if runs.blocks:
             ended = stop.ended([times[name] for name in runs.blocks], seconds_now() - started)
     if inspector is not None:
         runs.round(list(runs.blocks), inspected=True)
-    return {
-        name: Timing(tuple(times[name]), runs.calls[name], ended, tuple(processor_times[name])) for name in runs.blocks
-    }
+    return {name: _timing(elapsed[name], runs.calls[name], ended, cold_times[name]) for name in runs.blocks}
+
+
+def _timing(elapsed: Sequence[Elapsed], calls: int, ended: str, cold_times: Sequence[float]) -> Timing:
+    """The timing of a row, from the durations of its blocks."""
+    host_times = tuple(block.host / calls for block in elapsed if block.host is not None)
+    return Timing(
+        times=tuple(block.wall / calls for block in elapsed),
+        calls=calls,
+        ended=ended,
+        processor_times=tuple(block.processor / calls for block in elapsed),
+        host_times=host_times,
+        late_times=tuple(block.late / calls for block in elapsed) if host_times else (),
+        cold_times=tuple(cold_times),
+    )
 
 
 class _Runs(Generic[Name]):
     """The blocks that are timed in each round; a row that raises an exception is removed."""
 
-    def __init__(self, clock: Clock, inspector: Inspector[Name] | None) -> None:
+    def __init__(self, clock: Clock, cold_clock: Clock | None, inspector: Inspector[Name] | None) -> None:
         self.blocks: dict[Name, Block] = {}
         self.calls: dict[Name, int] = {}
         self._clock = clock
+        self._cold_clock = cold_clock
         self._inspector = inspector
 
     def fit(self, name: Name, row: Row) -> None:
@@ -198,19 +241,34 @@ class _Runs(Generic[Name]):
         else:
             self.calls[name] = self.blocks[name].calls
 
-    def elapsed(self, name: Name, turn: int | None = None) -> Elapsed | None:
-        """The duration of a block, one call of which is kept if `turn` is given; None if it raised."""
-        block, inspector = self.blocks[name], self._inspector
+    def elapsed(self, name: Name, turn: int | None = None, *, cold: bool = False) -> Elapsed | None:
+        """The duration of a block, or of one call if `cold`; None if it raised.
+
+        One call is kept if `turn` is given.
+        """
+        block, clock, inspector = self.blocks[name], self._clock, self._inspector
+        if cold and self._cold_clock is not None:
+            block, clock = dataclasses.replace(block, calls=1), self._cold_clock
         try:
             if turn is None or inspector is None:
-                return block.elapsed(self._clock)
-            return block.elapsed_with_one_kept(self._clock, turn, functools.partial(inspector.keep, name))
+                return block.elapsed(clock)
+            return block.elapsed_with_one_kept(clock, turn, functools.partial(inspector.keep, name))
         except Exception as error:
             self._failed(name, error)
             return None
 
-    def round(self, order: list[Name], *, inspected: bool) -> dict[Name, Elapsed]:
-        """The duration of each row's block."""
+    def round(self, order: list[Name], *, inspected: bool) -> tuple[dict[Name, Elapsed], dict[Name, Elapsed]]:
+        """The duration of each row's block, and that of a call with a flushed cache if there is a clock for it."""
+        if self._cold_clock is None:
+            return self._pass(order, inspected=inspected), {}
+        # A kernel that is right in one of the two kinds of blocks only is noticed too.
+        is_cold_inspected = bool(_entropy.randrange(2))
+        warm = self._pass(order, inspected=inspected and not is_cold_inspected)
+        left = [name for name in order if name in self.blocks]
+        return warm, self._pass(left, inspected=inspected and is_cold_inspected, cold=True)
+
+    def _pass(self, order: list[Name], *, inspected: bool, cold: bool = False) -> dict[Name, Elapsed]:
+        """The duration of each row's block, in this order."""
         turn = None
         if inspected and self._inspector is not None:
             turn = self._inspector.begin()
@@ -218,7 +276,7 @@ class _Runs(Generic[Name]):
         found: dict[Name, Elapsed] = {}
         for name in order:
             kept = turn is not None and self._inspector is not None and self._inspector.keeps(name)
-            elapsed = self.elapsed(name, turn if kept else None)
+            elapsed = self.elapsed(name, turn if kept else None, cold=cold)
             if elapsed is not None:
                 found[name] = elapsed
         return found

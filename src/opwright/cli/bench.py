@@ -90,9 +90,10 @@ def bench(
 
     PATH is a folder with an op.py, or the file itself.
 
-    Rows: the reference in op.py as plain PyTorch, the reference under torch.compile, the operator, and the floor (the
-    work that no implementation can avoid). Results and gradients are compared before anything is timed, and those of
-    some timed calls too. Exits with 1 if one is wrong, faster than its floor allows, or nothing was timed.
+    Rows: the reference in op.py as plain PyTorch, the reference under torch.compile (on a GPU also with CUDA graphs),
+    the operator, and the floor (the work that no implementation can avoid). Results and gradients are compared before
+    anything is timed, and those of some timed calls too. Exits with 1 if one is wrong, faster than its floor allows, or
+    nothing was timed.
 
     Examples:
 

@@ -160,6 +160,7 @@ def link_flags(
         "-Wl,--push-state,--as-needed",
         *(["-ltorch_python"] if python == "module" else []),
         *(flag for package in packages for flag in package.ldflags),
+        "-ldl",  # dlsym is in libc from glibc 2.34 on
         "-Wl,--pop-state",
     ]
     if python == "dropped":

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 WAYS = ("small", "large", "narrow")
 ALL_TOLERANCES = {**TOLERANCES, torch.float16: (1e-2, 1e-2)}
 # Around the widths of vectors, warps and tiles; sizes that are a multiple of each, and such that are of none.
-SIZES = [(0, 3, 4), (3, 2, 0), (1, 1, 1), (9, 5, 8), (16, 32, 128), (40, 16, 24), (33, 8, 136), (70, 6, 20)]
+# The last but one has the larger tiles; the last one's input is multiplied for all steps at once.
+SIZES = [
+    *((0, 3, 4), (3, 2, 0), (1, 1, 1), (9, 5, 8), (16, 32, 128), (40, 16, 24), (33, 8, 136), (70, 6, 20)),
+    *((60, 3, 250), (4, 70, 12)),
+]
 
 
 @pytest.fixture(scope="module")
@@ -114,10 +118,12 @@ def test_what_is_not_wanted_is_not_computed(host: OnHost) -> None:
     input, weights, bias, h, cell = drawn("cell", 4, 3, 8)
     new_h, new_cell, gates = host.loaded.ops.cell_with_gates(input, weights, bias, h, cell)
     given = (new_h, None, None, input, weights, h, new_cell, gates)
-    before = host.launches()
-    found = host.loaded.ops.cell_with_gates_backward(*given, [True, False, False, False, True])
-    assert [gradient is not None for gradient in found] == [True, False, False, False, True]
-    assert host.launches() == before + 1
+    # The step, and the products.
+    for wanted, launches in (([False, False, False, False, True], 1), ([True, False, False, False, True], 2)):
+        before = host.launches()
+        found = host.loaded.ops.cell_with_gates_backward(*given, wanted)
+        assert [gradient is not None for gradient in found] == wanted
+        assert host.launches() == before + launches
 
 
 def counted(host: OnHost, call: Callable[[], object]) -> tuple[int, int]:
@@ -141,10 +147,15 @@ def test_launches_are_as_many_as_the_source_says(host: OnHost, name: str, batch:
     assert counted(host, lambda: op(*arguments)) == small
     results = op(*arguments)
     grads = [torch.ones_like(result) for result in results]
+
+    def backward() -> tuple[int, int]:
+        return counted(host, lambda: torch.autograd.grad(results, arguments, grads, retain_graph=True))
+
     # A cell of few rows adds up the gradient of the bias on its way.
     kernels = 2 + (batch > 32) if name == "cell" else steps + 2
-    backward = counted(host, lambda: torch.autograd.grad(results, arguments, grads))
-    assert backward == (kernels, steps + 2)
+    assert backward() == ((kernels, 0) if name == "cell" else (kernels + steps - 1, 3))
+    with host.way("large"):
+        assert backward() == (kernels, steps + 2)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)

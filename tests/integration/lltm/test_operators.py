@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from elftools.elf.elffile import ELFFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -241,3 +243,14 @@ def test_a_processor_with_narrower_vectors_gives_the_same(lltm: Loaded, instruct
     command = [*python(), "-c", NARROWER, os.path.dirname(__file__)]  # noqa: PTH120  a string for a command line
     ran = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert ran.stdout == "compared\n", ran.stderr
+
+
+def test_the_library_refers_to_no_function_that_pytorch_2_11_lacks(lltm: Loaded) -> None:
+    header = Path(torch.__file__).parent / "include/torch/csrc/stable/c/shim.h"
+    newer = header.read_text(encoding="utf-8").partition("#if TORCH_FEATURE_VERSION >= TORCH_VERSION_2_12_0")[2]
+    names = set(re.findall(r"\b(torch_\w+)\(", newer))
+    with lltm.path.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".dynsym")
+        referred = {symbol.name for symbol in table.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF"}
+    assert "torch_call_dispatcher" in referred
+    assert not referred & names

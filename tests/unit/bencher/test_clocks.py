@@ -3,8 +3,9 @@ from __future__ import annotations
 import time
 
 import pytest
+import torch
 
-from opwright.bencher.clocks import CpuClock, clock_of
+from opwright.bencher.clocks import CpuClock, CudaClock, Elapsed, clock_of, cold_clock_of
 
 
 def test_wall_time_passes_while_the_process_sleeps_and_processor_time_does_not() -> None:
@@ -29,8 +30,125 @@ def test_replacing_the_functions_of_time_does_not_change_the_clock(monkeypatch: 
     assert clock_of("cpu").elapsed(lambda: sleep(0.01)).wall >= 0.01
 
 
+def test_two_parts_of_a_block_add_up() -> None:
+    assert Elapsed(1.0, 2.0, 3.0, 4.0) + Elapsed(10.0, 20.0, 30.0, 40.0) == Elapsed(11.0, 22.0, 33.0, 44.0)
+    assert Elapsed(1.0, 2.0) + Elapsed(10.0, 20.0) == Elapsed(11.0, 22.0, None)
+
+
+def test_a_processor_has_no_clock_for_a_flushed_cache() -> None:
+    assert cold_clock_of("cpu") is None
+
+
+class SimulatedGpu:
+    """A GPU with a current stream and another one; a launch takes the host 5 µs, a wait for an idle GPU 3 µs."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.current = self.other = 0  # when the work of each ends
+
+    def launch(self, nanoseconds: int, *, aside: bool = False) -> None:
+        self.now += 5000
+        if aside:
+            self.other = max(self.now, self.other) + nanoseconds
+        else:
+            self.current = max(self.now, self.current) + nanoseconds
+
+    def synchronize(self) -> None:
+        self.now = max(self.now, self.current, self.other) + 3000
+
+    def event(self, *, enable_timing: bool) -> SimulatedEvent:
+        assert enable_timing
+        return SimulatedEvent(self)
+
+
+class SimulatedEvent:
+    def __init__(self, gpu: SimulatedGpu) -> None:
+        self.gpu = gpu
+        self.at = 0
+
+    def record(self, stream: str) -> None:
+        assert stream == "current"
+        self.at = max(self.gpu.now, self.gpu.current)
+
+    def synchronize(self) -> None:
+        self.gpu.now = max(self.gpu.now, self.at)
+
+    def elapsed_time(self, end: SimulatedEvent) -> float:
+        return (end.at - self.at) / 1e6
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> SimulatedGpu:
+    simulated = SimulatedGpu()
+    for name, function in {
+        "_Event": simulated.event,
+        "_current_stream": lambda: "current",
+        "_synchronize": simulated.synchronize,
+        "_wall_ns": lambda: simulated.now,
+    }.items():
+        monkeypatch.setattr(f"opwright.bencher.clocks.{name}", function)
+    return simulated
+
+
+def test_a_block_on_the_current_stream_is_timed_by_events(gpu: SimulatedGpu) -> None:
+    elapsed = clock_of("cuda").elapsed(lambda: gpu.launch(40_000))
+    assert (elapsed.wall, elapsed.host, elapsed.late) == pytest.approx((45e-6, 5e-6, 0))
+
+
+def test_a_block_that_the_current_stream_does_not_wait_for_is_timed_to_its_end(gpu: SimulatedGpu) -> None:
+    elapsed = clock_of("cuda").elapsed(lambda: gpu.launch(40_000, aside=True))
+    assert (elapsed.wall, elapsed.late) == pytest.approx((45e-6, 40e-6))
+
+    def both() -> None:
+        gpu.launch(40_000, aside=True)
+        gpu.launch(100_000)
+
+    elapsed = clock_of("cuda").elapsed(both)
+    assert (elapsed.wall, elapsed.late) == pytest.approx((110e-6, 0))
+
+
+def test_the_cache_is_flushed_before_a_block_and_not_within_its_time(gpu: SimulatedGpu) -> None:
+    class Flushed:
+        def zero_(self) -> None:
+            gpu.launch(60_000)
+
+    elapsed = CudaClock(Flushed()).elapsed(lambda: gpu.launch(40_000))  # type: ignore[arg-type]
+    assert elapsed.wall == pytest.approx(45e-6)
+    # The flush is over before the block starts: another stream would not wait for it.
+    aside = CudaClock(Flushed()).elapsed(lambda: gpu.launch(40_000, aside=True))  # type: ignore[arg-type]
+    assert aside.wall == pytest.approx(45e-6)
+
+
+CYCLES = 20_000_000  # about 10 ms
+
+
 @pytest.mark.needs("cuda")
 def test_the_clock_of_a_gpu_is_one_of_events() -> None:
-    elapsed = clock_of("cuda:0").elapsed(lambda: None)
-    assert elapsed.wall >= 0
+    elapsed = clock_of("cuda:0").elapsed(lambda: torch.cuda._sleep(CYCLES))
+    assert elapsed.wall > 1e-3
+    assert elapsed.host is not None
+    assert elapsed.host < elapsed.wall
     assert elapsed.processor >= 0
+    assert elapsed.late == 0
+
+
+@pytest.mark.needs("cuda")
+@pytest.mark.parametrize("cold", [False, True])
+def test_work_on_another_stream_is_timed_to_its_end(*, cold: bool) -> None:
+    clock = cold_clock_of("cuda") if cold else clock_of("cuda")
+    assert clock is not None
+    # PyTorch makes its streams with cudaStreamNonBlocking: the default stream does not wait for them.
+    other = torch.cuda.Stream()
+
+    def aside() -> None:
+        with torch.cuda.stream(other):
+            torch.cuda._sleep(CYCLES)
+
+    def joined() -> None:
+        aside()
+        torch.cuda.current_stream().wait_stream(other)
+
+    expected, elapsed = clock.elapsed(joined), clock.elapsed(aside)
+    assert expected.late == 0
+    assert elapsed.late > expected.wall / 2
+    assert elapsed.wall > expected.wall / 2

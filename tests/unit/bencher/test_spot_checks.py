@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -92,6 +93,17 @@ def test_a_reference_that_returns_its_argument_has_no_fault(make_subject: MakeSu
     # So do the gradients of a sum: each is the incoming gradient.
     subject = make_subject(OP.replace("return x * 3", "return x.view(-1)"))
     assert native_row(subject, lambda x: x.reshape(100), direction).status == "timed"
+
+
+def test_results_that_the_next_call_overwrites_are_right_only_with_cuda_graphs(subject: Subject) -> None:
+    def replayed() -> Callable[[Tensor], Tensor]:
+        return functools.partial(lambda reused, x: torch.mul(x, 3, out=reused), torch.empty(10, 10))
+
+    implementations = {"reference": subject.op.reference, "graphed": replayed(), "native": replayed()}
+    (cell,) = cells_at(subject, draws_of(subject), implementations, ["forward"], RoundsRule(4), Watcher())  # type: ignore[arg-type]
+    reference, graphed, native, _ = cell.rows
+    assert (reference.status, graphed.name, graphed.status) == ("timed", "graphed", "timed")
+    assert (native.status, native.reason) == ("wrong", CHANGED)
 
 
 def test_results_that_are_kept_for_an_address_are_wrong(subject: Subject) -> None:

@@ -246,6 +246,81 @@ def test_a_row_that_raises_is_left_out_and_the_others_are_timed(clock: Simulated
         measure({"at once": lambda: 1 / 0}, rule=RoundsRule(2))
 
 
+class ColdClock:
+    """A clock that gives each call a microsecond, half of it on the host."""
+
+    def elapsed(self, block: Callable[[], None]) -> Elapsed:
+        block()
+        return Elapsed(1e-6, 0.0, 5e-7)
+
+
+def test_a_single_call_of_each_row_is_timed_with_a_flushed_cache(
+    clock: SimulatedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opwright.bencher.timer.cold_clock_of", lambda device: ColdClock())
+    row = Turns([functools.partial(clock.wait, 1e-5)] * 4, lambda: None)
+    assert measure({"row": row}, rule=RoundsRule(3))["row"].cold is None
+    timing = measure({"row": row}, rule=RoundsRule(3), cold=True)["row"]
+    assert timing.cold_times == (1e-6, 1e-6, 1e-6)
+    assert timing.median == pytest.approx(1e-5)
+    assert timing.cold == Spread.of(timing.cold_times)
+
+
+def test_either_the_calls_of_a_block_or_those_with_a_flushed_cache_are_inspected(
+    clock: SimulatedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_cold: list[bool] = []
+    is_cold = False
+
+    class Marking(ColdClock):
+        def elapsed(self, block: Callable[[], None]) -> Elapsed:
+            nonlocal is_cold
+            is_cold = True
+            found = super().elapsed(block)
+            is_cold = False
+            return found
+
+    class Inspector(EveryRound):
+        def begin(self) -> int:
+            in_cold.clear()
+            return super().begin()
+
+    def call(number: int) -> int:
+        clock.wait(1e-5)
+        in_cold.append(is_cold)
+        return number
+
+    monkeypatch.setattr("opwright.bencher.timer.cold_clock_of", lambda device: Marking())
+    inspector = Inspector()
+    kinds: set[bool] = set()
+
+    def keep(name: str, call: Callable[[], object], result: object) -> None:
+        kinds.add(in_cold[-1])
+        assert result == inspector.turn
+
+    inspector.keep = keep  # type: ignore[method-assign]
+    row = Turns([functools.partial(call, number) for number in range(4)], lambda: None)
+    timing = measure({"row": row}, rule=RoundsRule(40), inspector=inspector, cold=True)["row"]
+    assert len(timing.times) == len(timing.cold_times) == 40
+    assert kinds == {False, True}
+
+
+def test_a_row_is_late_if_other_streams_work_on_after_most_of_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = iter([0.0, 1e-3, 1e-3, 1e-3] * 10)
+
+    class GpuClock:
+        def elapsed(self, block: Callable[[], None]) -> Elapsed:
+            block()
+            return Elapsed(2e-3, 1e-3, 5e-4, next(ends))
+
+    monkeypatch.setattr("opwright.bencher.timer.clock_of", lambda device: GpuClock())
+    timing = measure({"row": work}, rule=RoundsRule(4))["row"]
+    assert (timing.calls, timing.is_late) == (1, True)
+    assert timing.host == Spread.of([5e-4] * 4)
+    assert not Timing((1.0, 1.0, 1.0), 1, "", late_times=(0.0, 0.0, 1e-3)).is_late
+    assert not Timing((1.0,), 1, "").is_late
+
+
 @pytest.mark.needs("cuda")
 def test_the_gpu_is_timed_by_cuda_events() -> None:
     few, many = (torch.ones(2**size, device="cuda") for size in (10, 28))

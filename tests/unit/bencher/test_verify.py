@@ -77,7 +77,7 @@ def test_a_missing_gradient_is_reported(bent: Subject) -> None:
 
 def test_with_a_wrong_backward_only_forward_is_timed(make_subject: MakeSubject) -> None:
     subject = make_subject(BENT + WRONG_GRADIENT)
-    verified = Verified(subject, implementations_of(subject.op, compiled=False))
+    verified = Verified(subject, implementations_of(subject, compiled=False))
     assert verified.refusal("native", "forward") is None
     for direction in ("recorded", "backward", "both"):
         row = verified.refusal("native", direction)
@@ -110,13 +110,25 @@ def jumping(x: Tensor) -> Tensor:
 def _(make):
     yield make.randn(4)
 """)
-    verified = Verified(subject, implementations_of(subject.op, compiled=True))
+    verified = Verified(subject, implementations_of(subject, compiled=True))
     assert list(verified.implementations) == ["reference", "compiled", "native"]
     row = verified.refusal("compiled", "forward")
     assert row is not None
     assert row.status == "skipped"
     assert not row.is_fault
     assert row.reason.startswith("it cannot be compiled: ")
+
+
+def test_on_a_gpu_the_reference_is_also_compiled_with_cuda_graphs_but_for_the_backward_alone(bent: Subject) -> None:
+    on_gpu = bent.twin(bent.arguments)
+    on_gpu.device = "cuda"
+    found = implementations_of(on_gpu, compiled=True)
+    assert list(found) == ["reference", "compiled", "graphed", "native"]
+    assert list(implementations_of(on_gpu, compiled=False)) == ["reference", "native"]
+    row = Verified(on_gpu, found).refusal("graphed", "backward")
+    assert row is not None
+    assert (row.status, row.is_fault) == ("skipped", False)
+    assert row.reason.startswith("CUDA graphs keep the results of one forward at a time")
 
 
 def test_without_a_gradient_of_the_reference_no_gradient_is_timed(make_subject: MakeSubject) -> None:
@@ -137,7 +149,7 @@ def opaque(x: Tensor) -> Tensor:
 def _(make):
     yield make.randn(4)
 """)
-    verified = Verified(subject, implementations_of(subject.op, compiled=False))
+    verified = Verified(subject, implementations_of(subject, compiled=False))
     reference, native = verified.refusal("reference", "backward"), verified.refusal("native", "backward")
     assert reference is not None
     assert native is not None
@@ -157,7 +169,7 @@ def picky(x: Tensor) -> Tensor:
 def _(make):
     yield make.randn(4)
 """)
-    verified = Verified(subject, implementations_of(subject.op, compiled=False))
+    verified = Verified(subject, implementations_of(subject, compiled=False))
     statuses = {name: verified.refusal(name, "forward") for name in verified.implementations}
     assert {name: row and row.status for name, row in statuses.items()} == {"reference": "raises", "native": "skipped"}
     assert all(

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from opwright.bencher.result import ROWS, Cell
-from opwright.report.format import duration, format_seconds, three_figures
+from opwright.report.format import DASH, duration, format_seconds, three_figures
 
 if TYPE_CHECKING:
+    from opwright.bencher.on_gpu import Rates
     from opwright.bencher.result import Report, Row, RowName, Status
     from opwright.bencher.timer import Timing
 
@@ -18,9 +19,15 @@ Outcome = Literal["timed", "failed", "nothing ran"]
 WHAT_ROWS_ARE: dict[RowName, str] = {
     "reference": "the reference of op.py, called as plain PyTorch",
     "compiled": "the reference under torch.compile, compiled anew for each size",
+    "graphed": "the same with CUDA graphs, as the mode reduce-overhead has them",
     "native": "the operator, called through torch.ops",
     "floor": "the work that no implementation can avoid",
 }
+GPU_LEGEND = (
+    "time: of calls one after the other; cold: of a single call, on an idle GPU with its L2 cache flushed, with the "
+    "launch of its first kernel; host: until a call returned; GB/s: of the arguments, results and gradients, each "
+    "read or written once, a lower bound; TFLOP/s: of the matrix products in the reference; both by the first time"
+)
 
 
 @dataclass(frozen=True)
@@ -107,6 +114,37 @@ def format_ratio(cell: Cell, name: RowName) -> str:
     """The ratio of a row's time to the reference's: `0.412`; empty for the reference itself, and if there is none."""
     ratio = None if name == "reference" else cell.ratio(name)
     return "" if ratio is None else three_figures(ratio.median)
+
+
+def gpu_lines(group: Group) -> list[list[str]]:
+    """The figures that only a GPU has: the headings, then a line for each timed row of each cell; empty on the CPU."""
+    timed = [
+        (cell, name, timing, rates)
+        for cell in group.cells
+        for name in group.rows
+        if (timing := cell.timing(name)) and (rates := cell.rates(name))
+    ]
+    headings = ["size", "direction", "row", "time", "cold", "host", "GB/s", "% of copy"]
+    if not any(rates.flops_per_second for *_, rates in timed):
+        return [headings, *(_gpu_line(*one) for one in timed)] if timed else []
+    lines = [[*_gpu_line(*one), *_product_figures(one[-1])] for one in timed]
+    return [[*headings, "TFLOP/s", "% of GEMM"], *lines]
+
+
+def _gpu_line(cell: Cell, name: RowName, timing: Timing, rates: Rates) -> list[str]:
+    others = [format_seconds(spread.median) if spread else DASH for spread in (timing.cold, timing.host)]
+    return [
+        *(cell.size, cell.direction, name, format_time(timing), *others),
+        three_figures(rates.bytes_per_second / 1e9),
+        f"{100 * rates.of_copy:.0f} %",
+    ]
+
+
+def _product_figures(rates: Rates) -> list[str]:
+    if rates.flops_per_second is None:
+        return ["", ""]
+    of_product = "" if rates.of_product is None else f"{100 * rates.of_product:.0f} %"
+    return [three_figures(rates.flops_per_second / 1e12), of_product]
 
 
 def remarks(report: Report) -> dict[str, list[Remark]]:

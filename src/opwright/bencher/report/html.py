@@ -61,12 +61,16 @@ def page(report: Report) -> str:
             "time": duration(report.seconds),
         },
         groups=list(zip(groups, plots, strict=True)),
-        what_rows_are=digest.WHAT_ROWS_ARE,
+        what_rows_are={
+            name: what for name, what in digest.WHAT_ROWS_ARE.items() if any(name in group.rows for group in groups)
+        },
         remarks=digest.remarks(report),
         row_of=digest.row_of,
         format_spread=digest.format_spread,
         format_processors=digest.format_processors,
         format_ratio=digest.format_ratio,
+        gpu_lines=digest.gpu_lines,
+        gpu_legend=digest.GPU_LEGEND,
         format_bytes=format_bytes,
         format_seconds=format_seconds,
         seed=report.seed,

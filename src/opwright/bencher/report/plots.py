@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from opwright.bencher.result import DIRECTIONS
+from opwright.bencher.result import DIRECTIONS, ROWS
 from opwright.report.format import format_bytes, format_seconds, three_figures
 
 if TYPE_CHECKING:
@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 
 # The page's style sheet defines the colours, for light and dark mode. Each is drawn as a unique placeholder, which is
 # then replaced by the name of the style sheet's variable.
-_INKS = {
-    name: f"#0102{number:02x}"
-    for number, name in enumerate(("ink", "soft", "line", "reference", "compiled", "native", "floor"))
-}
-_MARKERS: dict[RowName, str] = {"reference": "o", "compiled": "s", "native": "D", "floor": ""}
+_INKS = {name: f"#0102{number:02x}" for number, name in enumerate(("ink", "soft", "line", *ROWS))}
+_MARKERS: dict[RowName, str] = {"reference": "o", "compiled": "s", "graphed": "^", "native": "D", "floor": ""}
 _LONGEST_LABEL = 18
 _PANEL = (2.9, 2.8)  # inches
 _FONT = 9.0
@@ -70,7 +67,7 @@ def plot(group: Group, name: str) -> str:
             panels[at].set_title(direction, loc="left", fontweight="bold")
         panels[0].set_ylabel("time of one call")
         panels[len(directions)].set_ylabel("ratio to the reference's time")
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False)
         drawn = io.StringIO()
         figure.savefig(drawn, format="svg", metadata={"Date": None})
     return _for_page(drawn.getvalue(), name)
@@ -114,7 +111,7 @@ def _times(panel: Axes, cells: Sequence[Cell], rows: Sequence[RowName]) -> None:
 
 def _ratios(panel: Axes, cells: Sequence[Cell], rows: Sequence[RowName]) -> None:
     """Bars from 1, the reference: downwards if faster, upwards if slower; the floor as a line."""
-    bars = [name for name in rows if name in {"compiled", "native"}]
+    bars = [name for name in rows if name not in {"reference", "floor"}]
     width = 0.76 / max(1, len(bars))
     for at, cell in enumerate(cells):
         for number, name in enumerate(bars):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opwright.bencher.report.digest import (
+    GPU_LEGEND,
     format_processors,
     format_ratio,
     format_spread,
     format_time,
+    gpu_lines,
     groups,
     outcome,
     remarks,
@@ -50,8 +52,11 @@ def _report(report: Report, width: int | None) -> Iterator[Pieces]:
         yield []
         yield [(group.title, "bold")]
         yield from _table(group, width)
+        yield from _gpu_table(group)
     if report.timed:
         yield [(_LEGEND, "dim")]
+    if any(cell.gpu for cell in report.cells):
+        yield [(GPU_LEGEND, "dim")]
     for heading, found in remarks(report).items():
         yield []
         yield [(heading, "bold")]
@@ -70,6 +75,16 @@ def _table(group: Group, width: int | None) -> Iterator[Pieces]:
             break
     for number, line in enumerate(zip(*map(_padded, columns), strict=True)):
         yield [(text + _GAP, _style(text, heading=number == 0)) for text in line]
+
+
+def _gpu_table(group: Group) -> Iterator[Pieces]:
+    """The figures that only a GPU has, a line for each row, with figures to the right."""
+    lines = gpu_lines(group)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for number, line in enumerate(lines):
+        names = [f"{text:<{width}}" for text, width in zip(line[:3], widths, strict=False)]
+        figures = [f"{text:>{width}}" for text, width in zip(line[3:], widths[3:], strict=True)]
+        yield [(_GAP.join([*names, *figures]), "dim" if number == 0 else "")]
 
 
 def _sizes(group: Group) -> list[str]:

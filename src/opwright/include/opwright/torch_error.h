@@ -1,22 +1,20 @@
 // Why a call of torch's C interface failed.
 #pragma once
 
+#include <dlfcn.h>
 #include <opwright/schema.h>
 
 #include <string_view>
 
-extern "C" {
-// torch 2.13 returns its error here; an older torch does not have this function and only prints the error.
-__attribute__((weak)) const char* torch_exception_get_what_without_backtrace();
-}
-
 namespace opwright OPWRIGHT_HIDDEN {
 namespace detail {
 
-// The first line of torch's last error.
+// The first line of torch's last error. torch 2.13 has a function that returns it; an older torch only prints it. A weak
+// reference to the function would not do: mold makes an ordinary one of it, without which the library does not open.
 [[gnu::cold, gnu::noinline]] inline std::string_view last_torch_error() {
-    const char* what =
-        torch_exception_get_what_without_backtrace == nullptr ? nullptr : torch_exception_get_what_without_backtrace();
+    using What = const char*();
+    auto* const function = reinterpret_cast<What*>(dlsym(RTLD_DEFAULT, "torch_exception_get_what_without_backtrace"));
+    const char* what = function == nullptr ? nullptr : function();
     const std::string_view message = what == nullptr ? "the reason is on stderr" : what;
     return message.substr(0, message.find('\n'));
 }

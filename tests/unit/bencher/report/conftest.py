@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
 
+from opwright.bencher.gpu_state import GpuState
 from opwright.bencher.machine import Gpu, MachineRecord
+from opwright.bencher.on_gpu import OnGpu
 from opwright.bencher.result import DIRECTIONS, Cell, Report, Row
 from opwright.bencher.timer import Timing
 from opwright.toolchain.machine import Machine
 
 if TYPE_CHECKING:
-    from opwright.bencher.result import Direction
+    from opwright.bencher.result import Direction, RowName
 
 MACHINE = MachineRecord(
     machine=Machine("A Processor", 8, ("avx2", "avx512f"), 2**34, "3.11.7"),
@@ -74,3 +77,21 @@ def report() -> Report:
         notes=("`bent` has no sweep",),
         seconds=34.2,
     )
+
+
+@pytest.fixture(scope="session")
+def gpu_report(report: Report) -> Report:
+    """An operator with matrix products on a GPU, which was also compiled with CUDA graphs."""
+    state = GpuState(1755, 1980, 2619, "P0", ("software power cap",))
+
+    def on_gpu(microseconds: float) -> Timing:
+        whole = timing(microseconds)
+        halves, doubles = (tuple(factor * time for time in whole.times) for factor in (0.5, 2))
+        return dataclasses.replace(whole, host_times=halves, late_times=(0.0,) * 4, cold_times=doubles)
+
+    names: tuple[RowName, ...] = ("reference", "compiled", "graphed", "native", "floor")
+    rows = tuple(Row(name, "timed", on_gpu(10.0 * number)) for number, name in enumerate(names, start=1))
+    gpu = OnGpu(10**9, 2.5e12, "float32", 5e13, state, state)
+    one = Cell("mine::scale", "cuda", 2, "16 x 32", "forward", 10**7, "the bare GEMM", rows, gpu=gpu)
+    machine = dataclasses.replace(report.machine, gpu_state=state)
+    return dataclasses.replace(report, cells=(one,), notes=(), machine=machine)

@@ -122,6 +122,19 @@ def test_the_header_shows_the_machine_and_the_options(text: str) -> None:
         assert f"<dt>{name}</dt><dd>{fact}</dd>" in text
 
 
+def test_a_gpu_has_a_second_table_with_its_rates(gpu_report: Report, text: str) -> None:
+    of_gpu = page(gpu_report)
+    outline = Outline(of_gpu)
+    _, rates = outline.texts["table"]
+    for words in ("cold", "host", "% of copy", "% of GEMM", "graphed", "20.0 µs", "1000", "40 %", "67 %"):
+        assert words in rates
+    assert "--graphed:" in of_gpu
+    assert "<dt>GPU clocks</dt><dd>SM 1755 of 1980 MHz" in of_gpu
+    # A page of times on the CPU says nothing of what a GPU has.
+    assert "% of copy" not in text
+    assert "CUDA graphs" not in text
+
+
 def test_text_from_op_py_is_escaped(text: str) -> None:
     assert "&lt;b&gt;8&lt;/b&gt; --&gt; [red]8[/]" in text
     assert "<b>8" not in text

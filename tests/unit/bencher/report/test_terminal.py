@@ -84,3 +84,29 @@ def test_the_report_is_printed_in_every_width_and_encoding(report: Report, width
     text = shown(report, width, terminal=True, encoding=encoding)
     assert "1024 x 1024" in text
     assert ("10.0 us" if encoding == "ascii" else "10.0 µs") in text
+
+
+def test_a_gpu_has_a_second_table_with_cold_times_host_times_and_rates(report: Report, gpu_report: Report) -> None:
+    lines = shown(gpu_report, 200).splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("size     direction  row"))
+    assert lines[first : first + 6] == [
+        "size     direction  row           time     cold     host  GB/s  % of copy  TFLOP/s  % of GEMM",
+        "16 x 32  forward    reference  10.0 µs  20.0 µs  5.00 µs  1000       40 %      100      200 %",
+        "16 x 32  forward    compiled   20.0 µs  40.0 µs  10.0 µs   500       20 %     50.0      100 %",
+        "16 x 32  forward    graphed    30.0 µs  60.0 µs  15.0 µs   333       13 %     33.3       67 %",
+        "16 x 32  forward    native     40.0 µs  80.0 µs  20.0 µs   250       10 %     25.0       50 %",
+        "16 x 32  forward    floor      50.0 µs   100 µs  25.0 µs   200        8 %",
+    ]
+    text = "\n".join(lines)
+    assert "GPU clocks: SM 1755 of 1980 MHz, memory 2619 MHz, P0, held down by: software power cap" in text
+    assert "cold: of a single call, on an idle GPU with its L2 cache flushed" in text
+    assert "cold" not in shown(report)
+
+
+def test_without_matrix_products_the_table_has_no_column_for_them(gpu_report: Report) -> None:
+    (one,) = gpu_report.cells
+    assert one.gpu is not None
+    elementwise = dataclasses.replace(one, gpu=dataclasses.replace(one.gpu, flops=0))
+    text = shown(dataclasses.replace(gpu_report, cells=(elementwise,)))
+    assert "GB/s  % of copy\n" in text
+    assert "% of GEMM" not in text

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opwright.bencher.flops import flops_of
+
+if TYPE_CHECKING:
+    from tests.unit.bencher.conftest import MakeSubject
+
+PROJECTED = """
+@library.op
+def projected(x: Tensor, weights: Tensor) -> Tensor:
+    return torch.tanh(x @ weights)
+
+@projected.samples
+def _(make):
+    yield make.randn(4, 8), make.randn(8, 16)
+"""
+
+
+def test_the_matrix_products_of_the_reference_are_counted(make_subject: MakeSubject) -> None:
+    subject = make_subject(PROJECTED)
+    forward, backward = 2 * 4 * 8 * 16, 2 * 2 * 4 * 8 * 16
+    assert flops_of(subject, "forward") == flops_of(subject, "recorded") == forward
+    assert flops_of(subject, "backward") == backward
+    assert flops_of(subject, "both") == forward + backward
+
+
+def test_what_is_computed_element_by_element_is_not_counted(make_subject: MakeSubject) -> None:
+    subject = make_subject(PROJECTED.replace("torch.tanh(x @ weights)", "x[0, 0] * weights"))
+    assert flops_of(subject, "both") == 0
