@@ -30,7 +30,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> all_steps(const Sizes& sizes, const T
     Tensor cells = keep ? opwright::new_empty(input, {steps, batch, state}) : Tensor();
     Tensor gates = keep ? opwright::new_empty(input, {steps, batch, 3 * state}) : Tensor();
     const int64_t width = 3 * state;
-    // The input's part of the gates is computed for all steps at once, unless that is little of the work of small steps.
+    // The input's part of the gates is computed for all steps at once, unless that is little of the work of small
+    // steps.
     const bool is_apart = !is_small(batch, state, state + features) || (features > few_features && steps > 1);
     const bool small = is_small(batch, state, state + (is_apart ? 0 : features));
     const Tensor dense = is_apart ? ready_for_products(weights) : Tensor();

@@ -103,8 +103,8 @@ __device__ void multiply_tile(TileMemory<T, columns>& memory, int64_t depth, con
             Columns y[columns_per_thread / together];
 #pragma unroll
             for (int j = 0; j < columns_per_thread / together; ++j) {
-                y[j] = *reinterpret_cast<const Columns*>(rights + k * Memory::right_stride + first_column +
-                                                         j * together);
+                y[j] =
+                    *reinterpret_cast<const Columns*>(rights + k * Memory::right_stride + first_column + j * together);
             }
 #pragma unroll
             for (int i = 0; i < rows_per_thread; ++i) {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -249,8 +250,10 @@ def test_the_library_refers_to_no_function_that_pytorch_2_11_lacks(lltm: Loaded)
     header = Path(torch.__file__).parent / "include/torch/csrc/stable/c/shim.h"
     newer = header.read_text(encoding="utf-8").partition("#if TORCH_FEATURE_VERSION >= TORCH_VERSION_2_12_0")[2]
     names = set(re.findall(r"\b(torch_\w+)\(", newer))
+    assert lltm.path is not None
     with lltm.path.open("rb") as file:
         table = ELFFile(file).get_section_by_name(".dynsym")
+        assert isinstance(table, SymbolTableSection)
         referred = {symbol.name for symbol in table.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF"}
     assert "torch_call_dispatcher" in referred
     assert not referred & names

@@ -9,8 +9,9 @@
 namespace opwright OPWRIGHT_HIDDEN {
 namespace detail {
 
-// The first line of torch's last error. torch 2.13 has a function that returns it; an older torch only prints it. A weak
-// reference to the function would not do: mold makes an ordinary one of it, without which the library does not open.
+// The first line of torch's last error. torch 2.13 has a function that returns it; an older torch only prints it. A
+// weak reference to the function would not do: mold makes an ordinary one of it, without which the library does not
+// open.
 [[gnu::cold, gnu::noinline]] inline std::string_view last_torch_error() {
     using What = const char*();
     auto* const function = reinterpret_cast<What*>(dlsym(RTLD_DEFAULT, "torch_exception_get_what_without_backtrace"));
