@@ -27,23 +27,25 @@ class InBfloat16(nn.Module):
     Args:
         model: the model.
         dtypes: those of its outputs.
+        device: where it computes.
     """
 
-    def __init__(self, model: Callable[..., Any], dtypes: tuple[torch.dtype, ...]) -> None:
+    def __init__(self, model: Callable[..., Any], dtypes: tuple[torch.dtype, ...], device: str) -> None:
         super().__init__()
         self.model = model
         self.dtypes = dtypes
+        self.device = device
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The outputs, in their own dtypes."""
         # Without its cache: what is cached in a trace is a constant to it.
-        with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+        with torch.autocast(self.device, torch.bfloat16, cache_enabled=False):
             outputs = flat(self.model(*inputs))
         return tuple(output.to(dtype) for output, dtype in zip(outputs, self.dtypes, strict=True))
 
 
 def channels_last(model: nn.Module) -> nn.Module:
-    """A copy of a model with the weights of its convolutions in the layout that is fastest on a CPU."""
+    """A copy of a model with the weights of its convolutions in the layout that is fastest on a CPU, and for bfloat16."""
     copied = copy.deepcopy(model)
     for parameter in copied.parameters():
         if parameter.dim() == _IMAGES:
@@ -59,6 +61,6 @@ def for_bfloat16(model: Any, work: Compilation) -> nn.Module:
     """
     work.progress.step("bfloat16")
     dtypes = tuple(output.dtype for output in work.comparator.goldens[0].outputs)
-    inside = InBfloat16(channels_last(model), dtypes).eval()
+    inside = InBfloat16(channels_last(model), dtypes, work.device).eval()
     work.comparator.compare("bfloat16", inside, advice="Ship it with --precision float32")
     return inside

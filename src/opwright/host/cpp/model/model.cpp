@@ -79,7 +79,7 @@ std::unique_ptr<host::SavedModel> load_saved(const std::filesystem::path& folder
                                              at::DeviceType device, int runners) {
     const std::string path = (folder / manifest.model_file).string();
     if (manifest.model_kind == host::Manifest::Kind::torchscript) return host::load_torchscript(path, device);
-    return host::load_package(path, runners);
+    return host::load_package(path, device, runners);
 }
 
 std::vector<at::Tensor> tensors(const c10::IValue& value) {
@@ -107,6 +107,7 @@ std::shared_ptr<const Model::Loaded> Model::Loaded::from(const std::filesystem::
     host::check_processor(manifest);
     host::check_device(manifest);
     loaded->device = manifest.device == "cuda" ? at::kCUDA : at::kCPU;
+    if (loaded->device != at::kCPU) host::compute_in_whole_float32();
     host::require_free_namespaces(manifest);
     host::open_libraries(folder, manifest);
     host::check_operators(manifest);
