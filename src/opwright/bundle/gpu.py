@@ -22,7 +22,7 @@ def require_gpu() -> None:
     if torch.version.cuda is None:
         why = f"PyTorch {torch.__version__} is not a CUDA build. Install one"
     elif not torch.cuda.is_available():
-        why = "PyTorch finds none. Ship the model on a machine that has one like those that it will run on"
+        why = "PyTorch finds none. Ship on a machine with a GPU like those that the bundle is for"
     else:
         return
     msg = f"device='cuda' needs a GPU that this PyTorch can use: {why}, or ship the model for the CPU"

@@ -45,7 +45,7 @@ class InBfloat16(nn.Module):
 
 
 def channels_last(model: nn.Module) -> nn.Module:
-    """A copy of a model with the weights of its convolutions in the layout that is fastest on a CPU, and for bfloat16."""
+    """A copy of a model with the weights of its convolutions in the layout that is fastest on a CPU."""
     copied = copy.deepcopy(model)
     for parameter in copied.parameters():
         if parameter.dim() == _IMAGES:
