@@ -305,9 +305,7 @@ def test_without_a_gpu_no_bundle_for_one_is_written(tmp_path: Path, monkeypatch:
 
 def test_a_package_that_was_compiled_for_another_device_is_refused(packaged: Bundle) -> None:
     package = packaged.path / "model.pt2"
-    with pytest.raises(
-        BundleError, match=r"model\.pt2 was compiled for cpu: give --device cpu, or compile it for cuda"
-    ):
+    with pytest.raises(BundleError, match=r"model\.pt2 was compiled for cpu: give --device cpu, or compile it for"):
         load_package(package, "cuda")
 
 

@@ -39,6 +39,7 @@ def test_tf32_is_off_inside_and_as_it_was_after_an_error() -> None:
 
     found: list[list[bool]] = []
     before = allowed()
-    pytest.raises(ZeroDivisionError, fail)
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert found == [[False, False]]
     assert allowed() == before
