@@ -10,7 +10,7 @@
 namespace opwright::fuzz {
 namespace {
 
-constexpr std::array<std::string_view, 40> manifest_words{"../model.pt",
+constexpr std::array<std::string_view, 42> manifest_words{"../model.pt",
                                                           "/etc/passwd",
                                                           "lib/../../x",
                                                           "lib//x",
