@@ -126,7 +126,7 @@ def ship(
     with (
         progress or Progress(Path(output).name) as shown,
         writing(Path(output), force=force) as folder,
-        contextlib.nullcontext() if gpu is None else whole_float32(),
+        contextlib.ExitStack() as settings,
     ):
         shown.step("operator libraries")
         libraries = open_libraries(ops, gpu)
@@ -142,6 +142,8 @@ def ship(
             old = migrated(source, Path(like), weights_too=weights is None, trust=trust, device=device)
         given = read_samples(Path(samples)) if isinstance(samples, (str, Path)) else samples
         inputs = find_inputs(source, given, shapes or {}).on(device)
+        if gpu is not None:  # not before: the author's file may set it otherwise
+            settings.enter_context(whole_float32())
         truth = "eager PyTorch" if like is None else Path(like).name
         shown.step(f"samples in {truth}")
         goldens = run_goldens(old or source.model, inputs)

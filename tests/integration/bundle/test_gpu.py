@@ -246,7 +246,9 @@ def test_a_failed_assertion_of_a_kernel_is_an_error_with_a_code(ship_gpu: ShipGp
     np.save(tmp_path / "rows.npy", np.array([1, 4]))
     done = _host(ship_gpu("lookup", "torchscript"), "--input", tmp_path / "rows.npy")
     assert done.returncode == 42
-    assert "host: the model failed on these inputs: CUDA error: " in done.stderr
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("host: "))
+    assert line.startswith("host: the model failed on these inputs: ")
+    assert "CUDA error: device-side assert triggered" in line
 
 
 def test_a_row_that_loses_the_gpu_costs_no_other_row(ship_gpu: ShipGpu) -> None:
