@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 STEPS, INPUTS, STATE = 6, 32, 64
 
 
-class Images(nn.Module):
+class Convolutions(nn.Module):
     """Two convolutions, with sums of so many products that TF32 would show."""
 
     def __init__(self) -> None:
@@ -69,8 +69,8 @@ def _seeded(model: type[nn.Module]) -> nn.Module:
         return model()
 
 
-def images() -> nn.Module:
-    return _seeded(Images)
+def convolutions() -> nn.Module:
+    return _seeded(Convolutions)
 
 
 def sequences() -> nn.Module:
@@ -90,7 +90,7 @@ def rows_of(name: str, count: int) -> Tensor:
     generator = torch.Generator().manual_seed(count)
     if name == "lookup":
         return torch.randint(4, (count,), generator=generator)
-    sizes = {"images": (3, 16, 16), "sequences": (STEPS, INPUTS)}.get(name, ())
+    sizes = {"convolutions": (3, 16, 16), "sequences": (STEPS, INPUTS)}.get(name, ())
     return torch.randn(count, *sizes, generator=generator)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.needs("cuda", "nvcc")
 
 LLTM = Path(__file__).parents[3] / "ops" / "lltm"
-NAMES, FORMATS = ("images", "sequences"), ("torchscript", "aoti")
+NAMES, FORMATS = ("convolutions", "sequences"), ("torchscript", "aoti")
 # Of two engines that compute in float32, in sums of some hundred numbers of a magnitude of 1.
 RELATIVE, ABSOLUTE = 1e-4, 1e-5
 
@@ -47,7 +47,7 @@ def ship_gpu(build_once: BuildOnce) -> ShipGpu:
     def ship_gpu(name: str, format: str, *more: str) -> Path:
         def make(folder: Path) -> None:
             torch.save(list(gpu_models.samples_of(name)), folder / "samples.pt")
-            shape = {"images": "1..16,3,16,16", "sequences": "1..16,6,32"}.get(name, "1..16")
+            shape = {"convolutions": "1..16,3,16,16", "sequences": "1..16,6,32"}.get(name, "1..16")
             words = ["--samples", str(folder / "samples.pt"), "--shape", f"rows={_dtype(name)}[{shape}]", *more]
             libraries = ["--ops", str(LLTM)] if name == "sequences" else []
             _ship(f"{gpu_models.__file__}:{name}", folder / "bundle", "--format", format, *libraries, *words)
@@ -115,7 +115,7 @@ def test_the_manifest_says_which_gpus_it_is_for_and_goldens_lie_on_the_cpu(
     listed = list(manifest.cuda.architectures) if manifest.cuda else []
     if format == "aoti":
         assert listed == [_capability()]
-    elif name == "images":
+    elif name == "convolutions":
         assert listed == []
     else:
         assert listed
@@ -164,21 +164,21 @@ def test_a_batch_on_the_stream_is_right_row_by_row(ship_gpu: ShipGpu, name: str,
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_map_runs_on_the_gpu(ship_gpu: ShipGpu, tmp_path: Path, format: str) -> None:
     for number in range(5):
-        np.save(tmp_path / f"{number}.npy", gpu_models.rows_of("images", 1).numpy())
-    summary = opwright.map(ship_gpu("images", format), tmp_path / "*.npy", output=tmp_path / "results")
+        np.save(tmp_path / f"{number}.npy", gpu_models.rows_of("convolutions", 1).numpy())
+    summary = opwright.map(ship_gpu("convolutions", format), tmp_path / "*.npy", output=tmp_path / "results")
     assert (summary.inputs, summary.failed, summary.workers) == (5, 0, torch.cuda.device_count())
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_bfloat16_inside_is_within_its_tolerance(ship_gpu: ShipGpu, format: str) -> None:
-    bundle = ship_gpu("images", format, "--precision", "bfloat16")
+    bundle = ship_gpu("convolutions", format, "--precision", "bfloat16")
     done = _host(bundle, "--verify")
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".pt2"])
 def test_a_model_that_was_saved_on_the_cpu_moves_to_the_gpu(tmp_path: Path, suffix: str) -> None:
-    model, (sample, *_) = gpu_models.images().eval(), gpu_models.samples_of("images")
+    model, (sample, *_) = gpu_models.convolutions().eval(), gpu_models.samples_of("convolutions")
     path = tmp_path / f"model{suffix}"
     if suffix == ".pt":
         torch.jit.freeze(torch.jit.trace(model, sample)).save(str(path))
@@ -192,12 +192,12 @@ def test_a_model_that_was_saved_on_the_cpu_moves_to_the_gpu(tmp_path: Path, suff
 
 
 def test_a_module_and_samples_on_the_gpu_are_taken_and_left_there(tmp_path: Path) -> None:
-    model = gpu_models.images().cuda()
+    model = gpu_models.convolutions().cuda()
     allowed = torch.backends.cudnn.allow_tf32
-    opwright.ship(model, output=tmp_path / "b", device="cuda", samples=[gpu_models.rows_of("images", 2).cuda()])
+    opwright.ship(model, output=tmp_path / "b", device="cuda", samples=[gpu_models.rows_of("convolutions", 2).cuda()])
     assert {parameter.device.type for parameter in model.parameters()} == {"cuda"}
     assert torch.backends.cudnn.allow_tf32 == allowed
-    opwright.ship(model, output=tmp_path / "c", device="cpu", samples=[gpu_models.rows_of("images", 2).cuda()])
+    opwright.ship(model, output=tmp_path / "c", device="cpu", samples=[gpu_models.rows_of("convolutions", 2).cuda()])
     assert {parameter.device.type for parameter in model.parameters()} == {"cuda"}
     for bundle in (tmp_path / "b", tmp_path / "c"):
         assert _host(bundle, "--verify").returncode == 0
@@ -220,7 +220,7 @@ def test_a_library_for_other_gpus_is_refused(tmp_path: Path, monkeypatch: pytest
 def test_the_generation_of_the_gpu_is_checked(
     ship_gpu: ShipGpu, tmp_path: Path, architectures: list[str], code: int
 ) -> None:
-    bundle = ship_gpu("images", "torchscript")
+    bundle = ship_gpu("convolutions", "torchscript")
     changed = _changed(bundle, tmp_path, lambda manifest: manifest.update(cuda={"architectures": architectures}))
     done = _host(changed, "--verify")
     assert done.returncode == code, done.stderr
@@ -230,13 +230,13 @@ def test_the_generation_of_the_gpu_is_checked(
 
 
 def test_where_no_gpu_is_visible_it_is_refused(ship_gpu: ShipGpu) -> None:
-    done = _host(ship_gpu("images", "torchscript"), "--verify", CUDA_VISIBLE_DEVICES="")
+    done = _host(ship_gpu("convolutions", "torchscript"), "--verify", CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 29
     assert "the bundle was made for cuda, and PyTorch finds no GPU here" in done.stderr
 
 
 def test_a_package_for_the_gpu_is_not_run_on_the_cpu(ship_gpu: ShipGpu, tmp_path: Path) -> None:
-    changed = _changed(ship_gpu("images", "aoti"), tmp_path, lambda manifest: manifest.update(device="cpu"))
+    changed = _changed(ship_gpu("convolutions", "aoti"), tmp_path, lambda manifest: manifest.update(device="cpu"))
     done = _host(changed, "--verify")
     assert done.returncode == 35
     assert "was compiled for cuda; expected one for cpu: ship the model again" in done.stderr
