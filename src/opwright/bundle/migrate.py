@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 SAME_MODEL = "The source does not compute what the saved model does: name the source that it was saved from"
 
 
-def migrated(source: Source, path: Path, *, weights_too: bool, trust: bool = False) -> torch.jit.ScriptModule:
+def migrated(
+    source: Source, path: Path, *, weights_too: bool, trust: bool = False, device: str = "cpu"
+) -> torch.jit.ScriptModule:
     """Load the TorchScript model at `path`, and give its weights to the module of `source`.
 
     Args:
@@ -26,6 +28,7 @@ def migrated(source: Source, path: Path, *, weights_too: bool, trust: bool = Fal
         path: the saved model.
         weights_too: whether to give its weights to the module.
         trust: whether code in the saved model may do more than compute.
+        device: where both will run: `cpu` or `cuda`.
 
     Raises:
         BundleError: it is not a TorchScript model, or it has other weights than the source.
@@ -37,7 +40,7 @@ def migrated(source: Source, path: Path, *, weights_too: bool, trust: bool = Fal
         what = {"exported": "an exported program", "aoti": "an AOTInductor package"}[kind]
         msg = f"{path} is {what}, not TorchScript: `opwright ship` ships it without migrating"
         raise BundleError(msg)
-    old: torch.jit.ScriptModule = saved.load_saved(path, kind, trust=trust)
+    old: torch.jit.ScriptModule = saved.load_saved(path, kind, trust=trust, device=device)
     if weights_too:
         held = dict(old.state_dict())
         if not held and source.model.state_dict():

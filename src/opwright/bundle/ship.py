@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import platform
 import shutil
@@ -22,9 +23,11 @@ from opwright.bundle.compile.compilation import Compilation
 from opwright.bundle.compile.processor import features_needed
 from opwright.bundle.compile.torchscript import write_torchscript
 from opwright.bundle.format.limits import FORMAT
-from opwright.bundle.format.manifest import Cpu, Input, Manifest, ModelFile, TorchVersions
+from opwright.bundle.format.manifest import Cpu, Cuda, Input, Manifest, ModelFile, TorchVersions
 from opwright.bundle.format.write import writing
+from opwright.bundle.gpu import capability, require_gpu, whole_float32
 from opwright.bundle.migrate import SAME_MODEL, migrated
+from opwright.bundle.pack.architectures import Served, in_common
 from opwright.bundle.pack.libraries import described, open_libraries, this_release
 from opwright.bundle.pack.self_contained import add_host
 from opwright.bundle.source import shape
@@ -33,12 +36,14 @@ from opwright.bundle.source.samples import find_inputs, read_samples
 from opwright.bundle.source.weights import load_weights
 from opwright.errors import BundleError
 from opwright.report.progress import Progress
+from opwright.toolchain.devices import DEVICES
 from opwright.toolchain.machine import processor_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from opwright.bundle.compare.goldens import Goldens
+    from opwright.bundle.pack.architectures import Capability
     from opwright.bundle.pack.libraries import Opened
     from opwright.bundle.source.find import Source
     from opwright.bundle.source.samples import Inputs
@@ -99,13 +104,14 @@ def ship(
         format: `"torchscript"`, or `"aoti"` for a package that AOTInductor compiles.
         cpu: for which processors a package is compiled: `"native"`, or a level such as `"x86-64-v3"`.
         precision: what is computed in inside; inputs and outputs keep their dtypes.
-        device: where the model will run: `"cpu"`.
+        device: where the model will run: `"cpu"`, or `"cuda"` for a GPU like this machine's. The samples may be
+            anywhere.
         weights: a file with the model's state dict.
         like: a TorchScript model to migrate from: the module is given its weights, and must give its results.
         shapes: by the name of an input its shape, such as `float32[1..64,3,224,224]`.
         samples: sample inputs, or a file with them: `.pt`, `.npz`, `.npy`.
         tolerance: how far an element may lie from eager PyTorch's, relative to its scale (docs/format.md).
-        self_contained: add the host program and PyTorch's libraries.
+        self_contained: add the host program and PyTorch's libraries; not for a GPU.
         trust: load saved models (`model`, `like`) that may run any code on this machine as you. Only for files that
             you, or people whom you trust, have made.
         force: replace an existing bundle.
@@ -116,24 +122,34 @@ def ship(
         OpwrightError: a library cannot be built or opened; the class says which.
     """
     _check_choices(format=format, cpu=cpu, precision=precision, device=device, tolerance=tolerance)
-    with progress or Progress(Path(output).name) as shown, writing(Path(output), force=force) as folder:
+    gpu = _gpu(self_contained=self_contained) if device == "cuda" else None
+    with (
+        progress or Progress(Path(output).name) as shown,
+        writing(Path(output), force=force) as folder,
+        contextlib.ExitStack() as settings,
+    ):
         shown.step("operator libraries")
-        libraries = open_libraries(ops)
+        libraries = open_libraries(ops, gpu)
         shown.step("model")
         # The caller's own module is not changed.
-        source = find_source(copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model, trust=trust)
+        own = copy.deepcopy(model) if isinstance(model, torch.nn.Module) else model
+        source = find_source(own, trust=trust, device=device)
         _check_takes_weights(source, weights or like)
         if weights is not None:
             load_weights(source.model, Path(weights))
-        old = None if like is None else migrated(source, Path(like), weights_too=weights is None, trust=trust)
+        old = None
+        if like is not None:
+            old = migrated(source, Path(like), weights_too=weights is None, trust=trust, device=device)
         given = read_samples(Path(samples)) if isinstance(samples, (str, Path)) else samples
-        inputs = find_inputs(source, given, shapes or {})
+        inputs = find_inputs(source, given, shapes or {}).on(device)
+        if gpu is not None:  # not before: the author's file may set it otherwise
+            settings.enter_context(whole_float32())
         truth = "eager PyTorch" if like is None else Path(like).name
         shown.step(f"samples in {truth}")
         goldens = run_goldens(old or source.model, inputs)
         allowed = TOLERANCES[precision] if tolerance is None else float(tolerance)
         comparator = Comparator(goldens.all, allowed, truth, on_compare=shown.step)
-        work = Compilation(source, folder.path / _MODEL_FILES[format], precision, comparator, shown)
+        work = Compilation(source, folder.path / _MODEL_FILES[format], precision, device, comparator, shown)
         if inputs.made_up:
             work.notes.append("there are no samples: the goldens are random numbers of the given shapes")
         if old is not None:
@@ -155,7 +171,7 @@ def ship(
             torch=_torch_versions(format),
             device=cast("Any", device),
             cpu=Cpu(platform.machine(), features),
-            cuda=None,
+            cuda=None if gpu is None else _cuda(gpu, format, libraries, work.notes),
             libraries=listed,
             inputs=_inputs(inputs),
             equal_dims=package.equal_dims,
@@ -176,7 +192,7 @@ def _check_choices(*, format: str, cpu: str, precision: str, device: str, tolera
         ("format", format, FORMATS),
         ("cpu", cpu, tuple(LEVELS)),
         ("precision", precision, PRECISIONS),
-        ("device", device, ("cpu",)),
+        ("device", device, DEVICES),
     ):
         if value not in known:
             msg = f"{what}={value!r} is not supported; expected {' or '.join(map(repr, known))}"
@@ -187,6 +203,31 @@ def _check_choices(*, format: str, cpu: str, precision: str, device: str, tolera
     if tolerance is not None and not 0 <= tolerance < 1:
         msg = f"tolerance={tolerance!r} is not supported; expected a relative difference: 0 or more, and less than 1"
         raise BundleError(msg)
+
+
+def _gpu(*, self_contained: bool) -> Capability:
+    """The compute capability of this machine's GPU."""
+    if self_contained:
+        msg = (
+            "a self-contained bundle for a GPU is not supported: PyTorch's CUDA libraries depend on the driver of the "
+            "machine. Leave --self-contained out, and run the bundle where a CUDA build of PyTorch is installed"
+        )
+        raise BundleError(msg)
+    require_gpu()
+    return capability()
+
+
+def _cuda(gpu: Capability, format: str, libraries: list[Opened], notes: list[str]) -> Cuda | None:
+    notes.extend(
+        f"{library.given} was built elsewhere: which GPUs it serves is not known"
+        for library in libraries
+        if library.flags is None
+    )
+    served = [library.served for library in libraries if library.served is not None]
+    if format == "aoti":
+        served.append(Served(frozenset({gpu})))
+    listed = in_common(served)
+    return Cuda(listed) if listed else None
 
 
 def _check_takes_weights(source: Source, given: str | Path | None) -> None:

@@ -9,6 +9,7 @@ import click
 from opwright.bundle.choices import FORMATS, LEVELS, PRECISIONS
 from opwright.cli.arguments import PATH, json_option
 from opwright.cli.output import stdout, write_json
+from opwright.toolchain.devices import DEVICES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,7 @@ class BundleOptions(TypedDict):
     format: str
     cpu: str
     precision: str
+    device: str
     weights: Path | None
     samples: Path | None
     tolerance: float | None
@@ -71,6 +73,14 @@ def bundle_options(*, default_format: str) -> Callable[[F], F]:
             default="float32",
             show_default=True,
             help=f"Precision of the computation: {' or '.join(PRECISIONS)}.",
+        ),
+        click.option(
+            "--device",
+            metavar="NAME",
+            type=click.Choice(DEVICES),
+            default="cpu",
+            show_default=True,
+            help=f"Where the model will run: {' or '.join(DEVICES)}.",
         ),
         click.option("--weights", metavar="FILE", type=PATH, help="Weights of the model: a file with a state dict."),
         click.option("--samples", metavar="FILE", type=PATH, help="Sample inputs: a .npy, .npz or .pt file."),

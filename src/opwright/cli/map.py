@@ -58,7 +58,10 @@ def _columns(_context: click.Context, _option: click.Parameter, given: tuple[str
 )
 @click.option("--address", metavar="ADDRESS", help="The Ray cluster; by default one that runs here, or a new one.")
 @click.option(
-    "--workers", metavar="N", type=_AT_LEAST_ONE, help="Hosts that run at a time; by default one for each processor."
+    "--workers",
+    metavar="N",
+    type=_AT_LEAST_ONE,
+    help="Hosts that run at a time; by default one for each processor or GPU.",
 )
 @click.option(
     "--threads",

@@ -43,6 +43,8 @@ def ship(
 
         opwright ship package.models:net -o net --format aoti --cpu x86-64-v3
 
+        opwright ship model.py:net --ops ops/mine -o net --device cuda
+
         opwright ship saved.pt -o net --shape "x=float32[1..64,3,64,64]"
     """
     from opwright.bundle.ship import ship as ship_model

@@ -62,7 +62,8 @@ def map(
         output: the folder for the results, or a URL for fsspec; new or empty, unless `resume` is set.
         on: `local` for this machine, `ray` for a Ray cluster.
         address: of the Ray cluster; by default the one that Ray finds, or a new one on this machine.
-        workers: how many hosts run at a time; by default, one for each processor.
+        workers: how many hosts run at a time; by default, one for each processor, or for each GPU if the
+            bundle was made for one.
         threads: how many threads one run of the model computes with.
         batch: how many inputs run together.
         columns: the column of an input in Parquet files, by the name of the input, where it has another name.

@@ -19,11 +19,13 @@ class Limits:
         memory_bytes: memory of a host; None for its part of the machine's.
         timeout_s: longest time between two answers of a host; None for no limit.
         strict: stop at the first row that fails.
+        gpu: the GPU of a host, as the environment variable CUDA_VISIBLE_DEVICES names it; None for the first one.
     """
 
     memory_bytes: int | None = None
     timeout_s: float | None = None
     strict: bool = False
+    gpu: str | None = None
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,9 @@ class Attached:
                 return
 
 
-def start_piped(command: Sequence[str | Path], *, cwd: Path | None = None) -> subprocess.Popen[bytes]:
+def start_piped(
+    command: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """Start a program whose three streams are pipes to this process.
 
     It is out of reach of the terminal's Ctrl-C: whoever starts it ends it.
@@ -187,13 +189,15 @@ def start_piped(command: Sequence[str | Path], *, cwd: Path | None = None) -> su
     Args:
         command: the program and its arguments; no shell is involved.
         cwd: the folder to run in.
+        env: environment variables in addition to those of this process.
 
     Raises:
         ToolchainError: the program does not exist or cannot be run.
     """
+    environment = {**os.environ, **(env or {})}
     pipe = subprocess.PIPE
     process: subprocess.Popen[bytes] = _start(
-        command, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+        command, cwd=cwd, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
     )
     return process
 

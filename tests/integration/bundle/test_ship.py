@@ -21,6 +21,7 @@ import opwright
 from opwright.bundle.compare.deviation import deviation
 from opwright.bundle.compare.outputs import flat
 from opwright.bundle.pack.libraries import uses_full_abi
+from opwright.bundle.source.saved import load_package
 from opwright.cli.main import app
 from opwright.errors import BundleError
 from tests.integration.bundle.conftest import MODELS, OF_PACKAGES, PACKAGES, command
@@ -271,7 +272,8 @@ def test_a_compiled_package_is_taken_as_it_is(packaged: Bundle, tmp_path: Path) 
         ("branching_on_values", {"format": "aoti"}, "the model cannot be exported: GuardOnDataDependentSymNode"),
         ("plain", {"format": "onnx"}, "format='onnx' is not supported; expected 'torchscript' or 'aoti'"),
         ("plain", {"cpu": "x86-64-v3"}, "TorchScript holds no machine code that cpu='x86-64-v3' could choose"),
-        ("plain", {"device": "cuda"}, "device='cuda' is not supported; expected 'cpu'"),
+        ("plain", {"device": "tpu"}, "device='tpu' is not supported; expected 'cpu' or 'cuda'"),
+        ("plain", {"device": "cuda", "self_contained": True}, "a self-contained bundle for a GPU is not supported: "),
         (
             "plain",
             {"tolerance": 1.5},
@@ -292,6 +294,19 @@ def test_what_cannot_be_shipped_is_refused_and_nothing_is_written(
         opwright.ship(f"{MODELS}:{model}", output=tmp_path / "b", **asked)
     assert message in str(refused.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_gpu_no_bundle_for_one_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(BundleError, match="device='cuda' needs a GPU that this PyTorch can use: PyTorch "):
+        opwright.ship(f"{MODELS}:plain", output=tmp_path / "b", device="cuda")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_package_that_was_compiled_for_another_device_is_refused(packaged: Bundle) -> None:
+    package = packaged.path / "model.pt2"
+    with pytest.raises(BundleError, match=r"model\.pt2 was compiled for cpu: give --device cpu, or compile it for"):
+        load_package(package, "cuda")
 
 
 def test_a_saved_model_of_the_other_kind_is_refused(tmp_path: Path) -> None:

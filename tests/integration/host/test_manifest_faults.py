@@ -50,6 +50,10 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda manifest: manifest["torch"].update(oldest="2"),
         'torch.oldest is "2"; expected a release such as "2.13"',
     ),
+    "no compute capability": (
+        lambda manifest: manifest.update(cuda={"architectures": ["9.0", "9.0+PTX", "90"]}),
+        'cuda.architectures[2] is "90"; expected a compute capability such as "9.0" or "9.0+PTX"',
+    ),
     "an end before the beginning": (
         lambda manifest: manifest["torch"].update(newest="1.0"),
         'torch.newest is "1.0"; expected null, or a release from oldest on',
@@ -171,9 +175,9 @@ def _elsewhere() -> dict[str, tuple[Callable[[Any], object], str, str]]:
             f"was made for riscv64, and this machine is {platform.machine()}",
         ),
         "a GPU": (
-            lambda manifest: manifest.update(device="cuda", cuda={"architectures": ["1.0"]}),
+            lambda manifest: manifest.update(device="cuda", cuda={"architectures": ["1.0", "99.0+PTX"]}),
             "device_unavailable",
-            "of compute capability 1.0" if torch.cuda.is_available() else "PyTorch finds no GPU here",
+            "of compute capability 1.0, 99.0+PTX" if torch.cuda.is_available() else "PyTorch finds no GPU here",
         ),
     }
 

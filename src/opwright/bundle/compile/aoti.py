@@ -75,7 +75,7 @@ def write_package(work: Compilation, inputs: Inputs, cpu: str) -> Package:
             return _copied(work, work.source.path)
         program = _exported(work, inputs)
         features = _compiled(program, work, cpu)
-        work.comparator.compare("AOTInductor", load_package(work.path))
+        work.comparator.compare("AOTInductor", load_package(work.path, work.device))
         return Package(_called(program), features, _equal_dims(program, inputs))
 
 
@@ -110,8 +110,10 @@ def _exported(work: Compilation, inputs: Inputs) -> ExportedProgram:
         work.comparator.compare("the exported program as it was given", source.model)
         return source.program
     model: Any = source.model
-    inside = for_bfloat16(model, work) if precision == "bfloat16" else Flat(channels_last(model)).eval()
-    return _export(inside, inputs, work)
+    if precision == "bfloat16":
+        return _export(for_bfloat16(model, work), inputs, work)
+    # For a GPU Inductor chooses the layout itself.
+    return _export(Flat(channels_last(model) if work.device == "cpu" else model).eval(), inputs, work)
 
 
 def _export(model: nn.Module, inputs: Inputs, work: Compilation) -> ExportedProgram:

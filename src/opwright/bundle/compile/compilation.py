@@ -21,6 +21,7 @@ class Compilation:
         source: the model.
         path: the file to write.
         precision: what is computed in inside.
+        device: where it will run: `cpu` or `cuda`.
         comparator: compares the result of each transform with the goldens.
         progress: where steps are shown.
         notes: what the user should know; steps append to it.
@@ -29,6 +30,7 @@ class Compilation:
     source: Source
     path: Path
     precision: str
+    device: str
     comparator: Comparator
     progress: Progress
     notes: list[str] = field(default_factory=list)

@@ -27,17 +27,19 @@ class InBfloat16(nn.Module):
     Args:
         model: the model.
         dtypes: those of its outputs.
+        device: where it computes.
     """
 
-    def __init__(self, model: Callable[..., Any], dtypes: tuple[torch.dtype, ...]) -> None:
+    def __init__(self, model: Callable[..., Any], dtypes: tuple[torch.dtype, ...], device: str) -> None:
         super().__init__()
         self.model = model
         self.dtypes = dtypes
+        self.device = device
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The outputs, in their own dtypes."""
         # Without its cache: what is cached in a trace is a constant to it.
-        with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+        with torch.autocast(self.device, torch.bfloat16, cache_enabled=False):
             outputs = flat(self.model(*inputs))
         return tuple(output.to(dtype) for output, dtype in zip(outputs, self.dtypes, strict=True))
 
@@ -59,6 +61,6 @@ def for_bfloat16(model: Any, work: Compilation) -> nn.Module:
     """
     work.progress.step("bfloat16")
     dtypes = tuple(output.dtype for output in work.comparator.goldens[0].outputs)
-    inside = InBfloat16(channels_last(model), dtypes).eval()
+    inside = InBfloat16(channels_last(model), dtypes, work.device).eval()
     work.comparator.compare("bfloat16", inside, advice="Ship it with --precision float32")
     return inside

@@ -43,7 +43,7 @@ def write_torchscript(work: Compilation) -> list[str]:
         frozen = _transformed("freeze", script, torch.jit.freeze, work)
         # The optimised one is rewritten in place, and the other may be needed.
         final = _optimized(torch.jit.freeze(script), frozen, work)
-        work.comparator.compare("saved and loaded", load_torchscript(work.path), runs=_CALLS)
+        work.comparator.compare("saved and loaded", load_torchscript(work.path, work.device), runs=_CALLS)
     return sorted({name.partition(".")[0] for name in torch.jit.export_opnames(final)})
 
 
@@ -118,7 +118,7 @@ def _optimized(spare: ScriptModule, frozen: ScriptModule, work: Compilation) -> 
     optimized = _transformed(name, spare, torch.jit.optimize_for_inference, work)
     _save(optimized, work.path)
     try:
-        load_torchscript(work.path)
+        load_torchscript(work.path, work.device)
     except BundleError:
         # It puts weights into oneDNN's own layout for float32, and those cannot be written to files.
         work.notes.append(f"{name} is left out: what it makes of this model cannot be saved")

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from opwright.bundle.format.limits import LIST_LENGTH, RANK, RESIZE
-from opwright.bundle.format.names import Digest, FilePath, Release, Schema, Text
+from opwright.bundle.format.names import Architecture, Digest, FilePath, Release, Schema, Text
 
 FILE_NAME = "manifest.json"
 DIGEST_NAME = "manifest.sha256"
@@ -51,9 +51,9 @@ class Cpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Cuda(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The GPU generations that the machine code serves, as `9.0`."""
+    """The GPU generations that the machine code serves, as `9.0`; as `9.0+PTX` where it serves all newer ones too."""
 
-    architectures: Annotated[tuple[Release, ...], _Listed]
+    architectures: Annotated[tuple[Architecture, ...], _Listed]
 
 
 class Operator(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

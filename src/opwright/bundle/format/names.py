@@ -17,12 +17,14 @@ _TEXT_FORM = rf"^{_LETTER}{{1,{TEXT_BYTES}}}\Z"
 _SCHEMA_FORM = rf"^{_LETTER}{{1,{SCHEMA_BYTES}}}\Z"
 _PATH_FORM = rf"^(?=.{{1,{TEXT_BYTES}}}\Z){_PART}(?:/{_PART})*\Z"
 _RELEASE_FORM = r"^[0-9]{1,4}\.[0-9]{1,4}\Z"
+_ARCHITECTURE_FORM = r"^[0-9]{1,4}\.[0-9]{1,4}(\+PTX)?\Z"
 _DIGEST_FORM = r"^[0-9a-f]{64}\Z"
 
 Text = Annotated[str, Meta(pattern=_TEXT_FORM)]
 Schema = Annotated[str, Meta(pattern=_SCHEMA_FORM)]
 FilePath = Annotated[str, Meta(pattern=_PATH_FORM)]
 Release = Annotated[str, Meta(pattern=_RELEASE_FORM)]
+Architecture = Annotated[str, Meta(pattern=_ARCHITECTURE_FORM)]
 Digest = Annotated[str, Meta(pattern=_DIGEST_FORM)]
 
 _TEXT_WORDS = f"1 to {TEXT_BYTES} bytes of text without control characters"
@@ -36,6 +38,7 @@ WORDS = {
     _SCHEMA_FORM: f"1 to {SCHEMA_BYTES} bytes of text without control characters",
     _PATH_FORM: _PATH_WORDS,
     _RELEASE_FORM: "a release such as 2.13",
+    _ARCHITECTURE_FORM: "a compute capability such as 9.0 or 9.0+PTX",
     _DIGEST_FORM: "64 hexadecimal digits in lower case",
 }
 

@@ -14,6 +14,7 @@ from elftools.elf.sections import SymbolTableSection
 from opwright.builder.library import build_library
 from opwright.builder.recipes import compose
 from opwright.bundle.format.manifest import LibraryFile, Operator
+from opwright.bundle.pack.architectures import in_common, served_by, written
 from opwright.errors import BundleError
 from opwright.loader.kernels import has_native_kernel, native_schemas
 from opwright.loader.open import open_library
@@ -24,6 +25,8 @@ from opwright.toolchain.pytorch import OLDEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from opwright.bundle.pack.architectures import Capability, Served
 
 # Namespaces of PyTorch itself, as are those that begin with an underscore.
 _TORCHS = RESERVED_NAMESPACES - {"torchvision"}
@@ -40,6 +43,7 @@ class Opened:
         namespaces: what it defines.
         stable: whether it uses only PyTorch's stable ABI.
         flags: the compiler's flags that it was built with; None if they are not known.
+        served: the GPUs that its code serves; None if it has no code for GPUs, or if that is not known.
     """
 
     given: Path
@@ -47,6 +51,7 @@ class Opened:
     namespaces: tuple[str, ...]
     stable: bool
     flags: tuple[str, ...] | None
+    served: Served | None = None
 
     @property
     def file(self) -> str:
@@ -54,16 +59,20 @@ class Opened:
         return f"lib/{self.namespaces[0]}.so"
 
 
-def open_libraries(paths: Iterable[str | Path]) -> list[Opened]:
+def open_libraries(paths: Iterable[str | Path], gpu: Capability | None = None) -> list[Opened]:
     """Build and open the libraries at `paths`: folders of an op.py, or shared objects.
 
+    Args:
+        paths: the libraries.
+        gpu: the compute capability of the GPU that they will run on; None for the CPU.
+
     Raises:
-        BundleError: a library has no native code, or defines nothing.
+        BundleError: a library has no native code, defines nothing, or has no code for the GPU.
         OpwrightError: it cannot be described, built or opened; the class says which.
     """
     opened: list[Opened] = []
     for path in map(Path, paths):
-        library = _open_object(path) if path.suffix == ".so" else _open_folder(path)
+        library = _open_object(path) if path.suffix == ".so" else _open_folder(path, gpu)
         if not library.namespaces:
             msg = f"{path} defines no operators: expected what `opwright build` makes, or what uses TORCH_LIBRARY"
             raise BundleError(msg)
@@ -120,7 +129,7 @@ def _described(library: Opened, called: Collection[str] | None, device: str) -> 
     return LibraryFile(library.file, library.namespaces, oldest, newest, tuple(operators))
 
 
-def _open_folder(path: Path) -> Opened:
+def _open_folder(path: Path, gpu: Capability | None) -> Opened:
     library = library_at(path)
     if not library.sources:
         msg = (
@@ -129,9 +138,16 @@ def _open_folder(path: Path) -> Opened:
         )
         raise BundleError(msg)
     artefact = build_library(library)
-    open_library(library, built=artefact.path)
     flags = tuple(word for unit in compose(artefact.plan).units for word in unit.command)
-    return Opened(path, artefact.path, (library.namespace,), artefact.plan.abi == "stable", flags)
+    served = None if gpu is None else served_by(flags, gpu)
+    if gpu is not None and served is not None and not served.serves(gpu):
+        msg = (
+            f"{path} is compiled for GPUs of compute capability {', '.join(in_common([served]))}, and this one has "
+            f"{written(gpu)}: name it in TORCH_CUDA_ARCH_LIST, as in TORCH_CUDA_ARCH_LIST={written(gpu)}"
+        )
+        raise BundleError(msg)
+    open_library(library, built=artefact.path)
+    return Opened(path, artefact.path, (library.namespace,), artefact.plan.abi == "stable", flags, served)
 
 
 def _open_object(path: Path) -> Opened:

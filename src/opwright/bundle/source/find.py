@@ -57,30 +57,31 @@ class Source:
     images: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def find_source(model: str | Path | nn.Module, *, trust: bool = False) -> Source:
-    """The model that `model` names.
+def find_source(model: str | Path | nn.Module, *, trust: bool = False, device: str = "cpu") -> Source:
+    """The model that `model` names, on the device.
 
     Args:
         model: `file.py:callable`, `package.module:callable`, the path of a saved model, or a module. The callable
             takes nothing and returns a module.
         trust: whether code in a saved model may run.
+        device: where it will run: `cpu` or `cuda`.
 
     Raises:
         BundleError: there is none, it does not run, or reading it could run any code.
     """
     if isinstance(model, nn.Module):
-        if isinstance(model, torch.jit.ScriptModule):
-            return Source(type(model).__name__, model.eval(), "torchscript", _parameters(model))
-        return Source(type(model).__name__, model.eval(), "module", _parameters(model))
+        name = type(model).__name__
+        kind = "torchscript" if isinstance(model, torch.jit.ScriptModule) else "module"
+        return Source(name, _placed(name, model, device), kind, _parameters(model))
     text = str(model)
     if Path(text).suffix in saved.SUFFIXES or _exists(Path(text)):
-        return _saved(Path(text), trust=trust)
+        return _saved(Path(text), trust=trust, device=device)
     where, colon, attribute = text.rpartition(":")
     if not colon or not where or not attribute:
         msg = f"{text!r} does not name a model: {_FORMS}"
         raise BundleError(msg)
     module = _file(Path(where)) if where.endswith(".py") else _module(where)
-    return _called(text, module, attribute)
+    return _called(text, module, attribute, device)
 
 
 def _exists(path: Path) -> bool:
@@ -91,7 +92,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _saved(path: Path, *, trust: bool) -> Source:
+def _saved(path: Path, *, trust: bool, device: str) -> Source:
     if not path.exists():
         msg = f"the model {path} does not exist: {_FORMS}"
         raise BundleError(msg)
@@ -99,7 +100,7 @@ def _saved(path: Path, *, trust: bool) -> Source:
         msg = f"{path} holds code: name the callable in it that makes the model, as in {path}:model"
         raise BundleError(msg)
     kind = saved.kind_of(path)
-    loaded = saved.load_saved(path, kind, trust=trust)
+    loaded = saved.load_saved(path, kind, trust=trust, device=device)
     if kind == "torchscript":
         return Source(str(path), loaded, kind, _parameters(loaded), path)
     if kind == "exported":
@@ -108,7 +109,7 @@ def _saved(path: Path, *, trust: bool) -> Source:
     return Source(str(path), loaded, kind, (), path)
 
 
-def _called(text: str, module: ModuleType, attribute: str) -> Source:
+def _called(text: str, module: ModuleType, attribute: str, device: str) -> Source:
     make: Any = module
     for part in attribute.split("."):
         if not hasattr(make, part):
@@ -129,13 +130,19 @@ def _called(text: str, module: ModuleType, attribute: str) -> Source:
     kind = "torchscript" if isinstance(model, torch.jit.ScriptModule) else "module"
     return Source(
         text,
-        model.eval(),
+        _placed(text, model, device),
         kind,
         _parameters(model),
         samples=getattr(module, "samples", None),
         shapes=_declared(module, "shapes"),
         images=_declared(module, "images"),
     )
+
+
+def _placed(name: str, model: nn.Module, device: str) -> nn.Module:
+    """`model` in eval mode on the device: where its author put it, it may lie on another one."""
+    placed: nn.Module = _ran(name, lambda: model.to(device))
+    return placed.eval()
 
 
 def _declared(module: ModuleType, name: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -46,6 +46,10 @@ class Inputs:
     images: tuple[ImageRecipe | None, ...]
     samples: tuple[tuple[Tensor, ...], ...]
     made_up: bool = False
+
+    def on(self, device: str) -> Inputs:
+        """The same with the samples on a device."""
+        return replace(self, samples=tuple(tuple(tensor.to(device) for tensor in call) for call in self.samples))
 
 
 def find_inputs(source: Source, given: Iterable[Any] | None, given_shapes: Mapping[str, str]) -> Inputs:

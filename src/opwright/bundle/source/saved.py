@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from torch.export.passes import move_to_device_pass
 
 from opwright.bundle.error_summary import error_summary
 from opwright.bundle.source.exported import rewrite_program
@@ -52,19 +53,20 @@ def kind_of(path: Path) -> SavedKind:
     raise BundleError(_refusal(path))
 
 
-def load_saved(path: Path, kind: SavedKind, *, trust: bool) -> Any:
+def load_saved(path: Path, kind: SavedKind, *, trust: bool, device: str = "cpu") -> Any:
     """The model at `path`: a `ScriptModule`, an `ExportedProgram` or an AOTInductor package.
 
     Args:
         path: the file.
         kind: what `kind_of` gave for it.
         trust: whether code in the file may run. If not, a file that could run any code is refused.
+        device: where it will run: `cpu` or `cuda`.
 
     Raises:
-        BundleError: it cannot be loaded, or is refused.
+        BundleError: it cannot be loaded, is refused, or was compiled for another device.
     """
     if trust:
-        return _loaded(path, kind, path)
+        return _loaded(path, kind, path, device)
     if kind == "aoti":
         raise BundleError(_not_trusted(path, "an AOTInductor package is machine code"))
     with tempfile.TemporaryDirectory(prefix="opwright-") as folder:
@@ -79,39 +81,47 @@ def load_saved(path: Path, kind: SavedKind, *, trust: bool) -> Any:
         except (zipfile.BadZipFile, RuntimeError, MemoryError) as error:
             msg = f"{path} cannot be loaded: {first_line(error)}"
             raise BundleError(msg) from error
-        return _loaded(plain, kind, path)
+        return _loaded(plain, kind, path, device)
 
 
-def load_torchscript(path: Path) -> torch.jit.ScriptModule:
-    """The TorchScript model at `path`, which opwright has written itself.
+def load_torchscript(path: Path, device: str = "cpu") -> torch.jit.ScriptModule:
+    """The TorchScript model at `path`, which opwright has written itself, on the device.
 
     Raises:
         BundleError: it cannot be loaded.
     """
-    model: torch.jit.ScriptModule = _loaded(path, "torchscript", path)
+    model: torch.jit.ScriptModule = _loaded(path, "torchscript", path, device)
     return model
 
 
-def load_package(path: Path) -> Any:
-    """The AOTInductor package at `path`, which opwright has written itself: it is machine code.
+def load_package(path: Path, device: str = "cpu") -> Any:
+    """The AOTInductor package at `path`, which opwright has written itself for the device: it is machine code.
 
     Raises:
         BundleError: it cannot be loaded.
     """
-    return _loaded(path, "aoti", path)
+    return _loaded(path, "aoti", path, device)
 
 
-def _loaded(file: Path, kind: SavedKind, path: Path) -> Any:
+def _loaded(file: Path, kind: SavedKind, path: Path, device: str) -> Any:
     """The model in `file`, which the user knows as `path`."""
     load_script: Any = torch.jit.load
     try:
         with suppress_output():
             if kind == "torchscript":
-                return load_script(str(file), map_location="cpu").eval()
-            return torch.export.load(file) if kind == "exported" else torch._inductor.aoti_load_package(str(file))
+                return load_script(str(file), map_location=device).eval()
+            if kind == "exported":
+                program = torch.export.load(file)
+                return program if device == "cpu" else move_to_device_pass(program, device)
+            package: Any = torch._inductor.aoti_load_package(str(file))
+            compiled_for = package.get_metadata().get("AOTI_DEVICE_KEY", device)
     except Exception as error:
         msg = f"{path} cannot be loaded: {error_summary(error)}"
         raise BundleError(msg) from error
+    if compiled_for != device:
+        msg = f"{path} was compiled for {compiled_for}: give --device {compiled_for}, or compile it for {device}"
+        raise BundleError(msg)
+    return package
 
 
 def _not_trusted(path: Path, why: str) -> str:

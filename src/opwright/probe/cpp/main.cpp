@@ -4,7 +4,6 @@
 // other. Anything that keeps the probe from running the requests is one line on standard error and an exit code.
 #include <ATen/core/ivalue.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <getopt.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/device.h"
 #include "engine/libraries.h"
 #include "engine/reason.h"
 #include "engine/saved_model.h"
@@ -75,11 +75,8 @@ std::unique_ptr<host::SavedModel> load_model(const std::string& path, bool backw
 
 // Until a GPU's kernel has finished, its errors are not seen and its time is not counted.
 void wait_for(const std::vector<c10::IValue>& outputs) {
-    for (const c10::IValue& output : outputs) {
-        if (!output.isTensor() || output.toTensor().is_cpu() || output.toTensor().is_meta()) continue;
-        const at::Device device = output.toTensor().device();
-        c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
-    }
+    for (const c10::IValue& output : outputs)
+        if (output.isTensor()) host::wait_for(output.toTensor().device());
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {

@@ -9,7 +9,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from opwright.errors import MapError
 from opwright.scale.daemon import in_daemon_thread
+from opwright.scale.workers.gpus import gpus
 from opwright.scale.workers.host_command import host_command
 from opwright.scale.workers.resources import memory_bytes, most_workers
 from opwright.scale.workers.shard_runner import ShardRunner
@@ -32,13 +34,18 @@ class LocalEngine:
         bundle: the folder of the bundle.
         work: the map.
         count: called after each row with 1, and 1 if it failed, else 0.
-        workers: how many; None for one on each processor, or as many as there is memory for.
+        workers: how many; None for one on each processor, or as many as there is memory for; for a bundle that needs a
+            GPU, one on each.
+
+    Raises:
+        MapError: the bundle needs a GPU, and there is none.
     """
 
     def __init__(
         self, bundle: Path, work: Work, count: Callable[[int, int], None], *, workers: int | None = None
     ) -> None:
-        self.workers = workers or most_workers(work.job.threads, work.facts.model_bytes)
+        self._gpus = _gpus() if work.facts.device == "cuda" else ()
+        self.workers = workers or len(self._gpus) or most_workers(work.job.threads, work.facts.model_bytes)
         self.restarts = 0
         self._count = count
         self._command = host_command(bundle, work.facts)
@@ -56,7 +63,7 @@ class LocalEngine:
         claims = _Claims(shards)
         results: queue.SimpleQueue[Finished | Future[None]] = queue.SimpleQueue()
         self.workers = min(self.workers, len(shards))
-        runners = [ShardRunner(self._command, self._work, self._count) for _ in range(self.workers)]
+        runners = [ShardRunner(self._command, self._work_of(number), self._count) for number in range(self.workers)]
         ends = [in_daemon_thread(partial(_run, runner, claims, results), name="opwright-worker") for runner in runners]
         try:
             for end in ends:
@@ -75,6 +82,12 @@ class LocalEngine:
                 runner.stop()
             wait(ends, _PATIENCE_S)  # a file system that answers no more may hold one
             self.restarts += sum(runner.restarts for runner in runners)
+
+    def _work_of(self, number: int) -> Work:
+        """The map, as the worker with this number has it: workers take turns at the GPUs."""
+        if not self._gpus:
+            return self._work
+        return replace(self._work, limits=replace(self._work.limits, gpu=self._gpus[number % len(self._gpus)]))
 
 
 class _Claims:
@@ -96,6 +109,17 @@ class _Claims:
     def _next(self) -> Shard | None:
         with self._turn:
             return None if self._is_ended else next(self._shards, None)
+
+
+def _gpus() -> tuple[str, ...]:
+    found = gpus()
+    if not found:
+        msg = (
+            "the bundle was made for a GPU, and there is none here: run the map where there is one, or ship the model "
+            "for the CPU"
+        )
+        raise MapError(msg)
+    return found
 
 
 def _run(runner: ShardRunner, claims: Iterable[Shard], results: queue.SimpleQueue[Finished | Future[None]]) -> None:

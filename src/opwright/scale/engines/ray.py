@@ -43,7 +43,8 @@ class RayEngine:
         address: of the cluster; None for the one that Ray finds, or a new one on this machine.
 
     Raises:
-        MapError: Ray is not installed, or there is no cluster at the address.
+        MapError: Ray is not installed, there is no cluster at the address, or it has no GPU for a bundle that needs
+            one.
     """
 
     def __init__(
@@ -60,7 +61,11 @@ class RayEngine:
         self._count = count
         self.restarts = 0
         self._is_own = _connect(address, needs_nothing=work.facts.is_self_contained)
-        self.workers = workers or _most_workers(work)
+        try:
+            self.workers = workers or _most_workers(work)
+        except MapError:
+            self._end()
+            raise
 
     def run(self, shards: Sequence[Shard]) -> Iterator[Finished]:
         """Run shards, in any order, and yield each that is written.
@@ -96,8 +101,7 @@ class RayEngine:
                     msg = f"Ray gave up, and {len(left)} files of results are missing: {_brief(reason)}. Resume the map"
                     raise MapError(msg) from reason
         finally:
-            if self._is_own:
-                ray.shutdown()
+            self._end()
 
     def _run_once(self, bundle: TravellingBundle, numbers: Sequence[int]) -> Iterator[Finished]:
         import ray
@@ -120,6 +124,12 @@ class RayEngine:
             for number, failed, restarts, latencies in zip(*(batch[name] for name in _RESULT), strict=True):
                 self.restarts += int(restarts)
                 yield Finished(ledger.shard(int(number)), int(failed), Latencies.from_json(str(latencies)))
+
+    def _end(self) -> None:
+        import ray
+
+        if self._is_own:
+            ray.shutdown()
 
     def _counted(self, finished: Finished) -> Finished:
         self._count(finished.shard.rows, finished.failed)
@@ -216,7 +226,13 @@ def _most_workers(work: Work) -> int:
 
     there = ray.cluster_resources()
     if work.facts.device == "cuda":
-        return max(1, int(there.get("GPU", 0)))
+        if not there.get("GPU", 0):
+            msg = (
+                "the bundle was made for a GPU, and the Ray cluster has none: use one that has, name --workers if it "
+                "gets them when they are asked for, or ship the model for the CPU"
+            )
+            raise MapError(msg)
+        return max(1, int(there["GPU"]))
     return max(1, int(there.get("CPU", 0)) // work.job.threads)
 
 

@@ -38,9 +38,10 @@ class Predictor:
     """Runs a bundle on batches of rows, in whatever process it is called.
 
     The model runs in a host, a process of its own without Python, which loads the bundle once: at the first call in a
-    process, for all predictors there with the same arguments. An operator that crashes costs the row that it computed.
-    The host ends when the last predictor that uses it is gone, or with its process; where a predictor came as a pickle,
-    with its process alone, because more will come. A forked process starts its own. Threads take turns.
+    process, for all predictors there with the same arguments; that of a bundle for a GPU on the first one.
+    An operator that crashes costs the row that it computed. The host ends when the last predictor that uses it is gone,
+    or with its process; where a predictor came as a pickle, with its process alone, because more will come. A forked
+    process starts its own. Threads take turns.
 
     Inputs are the columns named as the model's inputs; a lone column of another name serves a lone input. A value is a
     path or URL, the bytes of a file, or an array of numbers, with or without the leading dimension of rows. Relative

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from opwright.toolchain.run import start_piped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 _PIECE = 2**20
@@ -43,13 +43,16 @@ class HostProcess:
     Args:
         command: its program, and the arguments.
         folder: the folder to run in.
+        environment: variables that it has in addition to those of this process.
 
     Attributes:
         received: what it wrote to standard output and was not taken yet.
     """
 
-    def __init__(self, command: Sequence[str | Path], folder: Path) -> None:
-        self._process = start_piped(command, cwd=folder)
+    def __init__(
+        self, command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._process = start_piped(command, cwd=folder, env=environment)
         self._stdin, self._stdout, self._stderr = (
             pipe for pipe in (self._process.stdin, self._process.stdout, self._process.stderr) if pipe is not None
         )

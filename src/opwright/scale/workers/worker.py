@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from opwright.errors import MapError
+from opwright.scale.workers.gpus import VARIABLE
 from opwright.scale.workers.host_process import EndedError, HostProcess
 from opwright.scale.workers.messages import request, take_answer, take_line
 
@@ -54,7 +55,8 @@ class Worker:
 
     def __init__(self, command: Sequence[str | Path], threads: int, limits: Limits, folder: Path) -> None:
         memory = [] if limits.memory_bytes is None else ["--memory-limit", str(limits.memory_bytes)]
-        self._host = HostProcess([*command, "--stream", "--threads", str(threads), *memory], folder)
+        environment = {} if limits.gpu is None else {VARIABLE: limits.gpu}
+        self._host = HostProcess([*command, "--stream", "--threads", str(threads), *memory], folder, environment)
         self._timeout_s = limits.timeout_s
         self._waited_s = 0.0
         self._sent: deque[_Sent] = deque()

@@ -80,6 +80,11 @@ def test_the_files_are_listed_by_name_whatever_order_they_came_in(manifest: Mani
             "'torch.version' must be 1 to 255 bytes of text without control characters",
         ),
         ("torch.version", "ß" * 128, "'torch.version' must be at most 255 bytes of text, got 'ßß"),
+        (
+            "cuda",
+            {"architectures": ["9.0", "9.0+ptx"]},
+            "'cuda.architectures[1]' must be a compute capability such as 9.0 or 9.0+PTX, got '9.0+ptx'",
+        ),
         ("cuda", [], "'cuda' must be an object or null, got []"),
         (
             "equal_dims.0.1.dim",

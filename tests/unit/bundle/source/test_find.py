@@ -169,3 +169,16 @@ def test_a_damaged_archive_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"saved\.pt cannot be loaded: .+") as refused:
         find_source(path)
     assert "\n" not in str(refused.value)
+
+
+def test_a_model_moves_to_the_device_that_it_will_run_on(written: Written) -> None:
+    path = written("net = nn.Linear(2, 2)\ndef made():\n    return nn.Linear(2, 2)\n")
+    for model in (nn.Linear(2, 2), f"{path}:net", f"{path}:made"):
+        moved = find_source(model, device="meta").model
+        assert {parameter.device.type for parameter in moved.parameters()} == {"meta"}
+
+
+def test_a_model_that_cannot_be_moved_is_refused(written: Written) -> None:
+    path = written("def made():\n    return nn.Linear(2, 2, device='meta')\n")
+    with pytest.raises(BundleError, match="made does not run: NotImplementedError: Cannot copy out of meta tensor"):
+        find_source(f"{path}:made")

@@ -47,6 +47,13 @@ def test_a_lone_tensor_is_the_first_input() -> None:
     assert inputs.shapes[0].dims == (2,)
 
 
+def test_samples_move_to_a_device_and_all_else_stays() -> None:
+    inputs = find_inputs(source(), [ONES(2), ONES(2)], {})
+    moved = inputs.on("meta")
+    assert {tensor.device.type for call in moved.samples for tensor in call} == {"meta"}
+    assert (moved.names, moved.shapes) == (inputs.names, inputs.shapes)
+
+
 def test_the_authors_samples_and_shapes_are_taken_where_nothing_else_is_said() -> None:
     def samples() -> Iterable[torch.Tensor]:
         yield ONES(2)

@@ -174,3 +174,14 @@ def test_a_worker_that_is_closed_leaves_no_process(start: Start) -> None:
     worker.close()
     with pytest.raises(ProcessLookupError):
         os.kill(worker.pid, 0)
+
+
+@pytest.mark.parametrize(("gpu", "seen"), [("3", "3"), (None, "of this process")])
+def test_the_host_sees_the_gpu_that_is_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: str | None, seen: str
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "of this process")
+    error = "{'error': {'message': os.environ['CUDA_VISIBLE_DEVICES'], 'kind': 'x'}}"
+    command = [sys.executable, "-ISc", f"import json, os; print(json.dumps({error}))"]
+    with pytest.raises(MapError, match=rf"the host does not run the bundle: {seen} \(x\)"):
+        Worker(command, 1, Limits(gpu=gpu), tmp_path)

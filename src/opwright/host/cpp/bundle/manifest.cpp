@@ -13,6 +13,8 @@
 namespace opwright::host {
 namespace {
 
+constexpr std::string_view ptx = "+PTX";
+
 bool is_plain(char letter) {
     const auto is_in = [letter](char first, char last) { return first <= letter && letter <= last; };
     return is_in('a', 'z') || is_in('A', 'Z') || is_in('0', '9') || std::string_view("._+-").find(letter) < 4;
@@ -35,19 +37,34 @@ std::string path(const Value& value) {
     return whole;
 }
 
-Release release(const Value& value) {
-    const std::string whole = value.text();
+// Two numbers with a point between them.
+std::optional<Release> numbers(const std::string& whole) {
     const auto dot = whole.find('.');
     const auto is_number = [](std::string_view digits) {
         return !digits.empty() && digits.size() < 5 &&
                std::all_of(digits.begin(), digits.end(), [](char digit) { return '0' <= digit && digit <= '9'; });
     };
     if (dot == std::string::npos || !is_number(whole.substr(0, dot)) || !is_number(whole.substr(dot + 1)))
-        value.refuse("a release such as \"2.13\"");
+        return std::nullopt;
     Release found;
     std::from_chars(whole.data(), whole.data() + dot, found.major);
     std::from_chars(whole.data() + dot + 1, whole.data() + whole.size(), found.minor);
     return found;
+}
+
+Release release(const Value& value) {
+    const std::optional<Release> found = numbers(value.text());
+    if (!found) value.refuse("a release such as \"2.13\"");
+    return *found;
+}
+
+Architecture architecture(const Value& value) {
+    std::string whole = value.text();
+    const bool with_ptx = whole.ends_with(ptx);
+    if (with_ptx) whole.resize(whole.size() - ptx.size());
+    const std::optional<Release> found = numbers(whole);
+    if (!found) value.refuse("a compute capability such as \"9.0\" or \"9.0+PTX\"");
+    return {*found, with_ptx};
 }
 
 Releases releases(const Value& value) {
@@ -181,7 +198,7 @@ Manifest parse_manifest(std::string_view text) {
     if (const Value cuda = all.at("cuda"); !cuda.is_null()) {
         cuda.has_keys({"architectures"});
         for (const Value& one : cuda.at("architectures").list())
-            manifest.cuda_architectures.push_back(to_string(release(one)));
+            manifest.cuda_architectures.push_back(architecture(one));
     }
     std::vector<std::string> names;
     for (const Value& one : all.at("libraries").list()) manifest.libraries.push_back(library(one));
@@ -223,6 +240,10 @@ Manifest parse_manifest(std::string_view text) {
 
 std::string to_string(Release release) {
     return std::to_string(release.major) + "." + std::to_string(release.minor);
+}
+
+std::string to_string(const Architecture& architecture) {
+    return to_string(architecture.release) + std::string(architecture.with_ptx ? ptx : "");
 }
 
 }  // namespace opwright::host

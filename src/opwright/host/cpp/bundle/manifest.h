@@ -24,6 +24,15 @@ struct Releases {
     std::optional<Release> newest;
 };
 
+// A generation of GPUs that machine code serves, by its compute capability: 9.0, and newer ones of the same number
+// before the point. With PTX, which the driver compiles, every newer one.
+struct Architecture {
+    Release release;
+    bool with_ptx = false;
+
+    bool serves(Release gpu) const { return gpu >= release && (with_ptx || gpu.major == release.major); }
+};
+
 struct Manifest {
     enum class Kind { torchscript, aoti };
 
@@ -67,7 +76,7 @@ struct Manifest {
     std::string device;
     std::string architecture;
     std::vector<std::string> cpu_features;
-    std::vector<std::string> cuda_architectures;
+    std::vector<Architecture> cuda_architectures;
     std::vector<Library> libraries;
     std::vector<Input> inputs;
     std::vector<std::vector<InputDim>> equal_dims;
@@ -82,5 +91,7 @@ struct Manifest {
 Manifest parse_manifest(std::string_view text);
 
 std::string to_string(Release release);
+
+std::string to_string(const Architecture& architecture);
 
 }  // namespace opwright::host

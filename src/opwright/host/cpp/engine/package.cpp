@@ -2,8 +2,11 @@
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <torch/version.h>
 
+#include <memory>
+#include <optional>
 #include <string_view>
 
+#include "engine/device.h"
 #include "engine/reason.h"
 #include "engine/saved_model.h"
 #include "engine/unpacked_package.h"
@@ -29,31 +32,47 @@ class PackageSource {
 
 class Package : public SavedModel {
   public:
-    Package(const std::string& path, int runners)
-        : source_(path), loader_(source_.folder(), "model", false, static_cast<size_t>(runners), -1) {
+    Package(const std::string& path, std::optional<at::DeviceType> expected, int runners)
+        : source_(path),
+          loader_(std::make_unique<Loader>(source_.folder(), "model", false, static_cast<size_t>(runners), -1)),
+          device_(loader_->get_metadata()["AOTI_DEVICE_KEY"]) {
+        // Its code would take an address in the memory of the one device for one in that of the other.
+        if (expected && device_.type() != *expected)
+            throw Error(Code::model_invalid, "model " + path + " was compiled for " + device_.str() +
+                                                 "; expected one for " + c10::DeviceTypeName(*expected, true) +
+                                                 ": ship the model again");
         // The code is mapped by now, and a process that is killed leaves nothing. Kernels for GPUs are opened when they
         // first run.
-        if (loader_.get_metadata()["AOTI_DEVICE_KEY"] == "cpu") source_.remove();
+        if (device_.is_cpu()) source_.remove();
     }
+    // What gives the memory of a lost GPU back throws, and no destructor may: the process keeps it.
+    ~Package() override {
+        if (is_lost(device_)) (void)loader_.release();
+    }
+    Package(const Package&) = delete;
+    Package& operator=(const Package&) = delete;
 
     // Everything but tensors was fixed when the model was exported.
     c10::IValue run(const std::vector<c10::IValue>& arguments) override {
         std::vector<at::Tensor> tensors;
         for (const c10::IValue& argument : arguments) collect_tensors(argument, tensors);
-        return loader_.run(tensors);
+        return loader_->run(tensors);
     }
 
   private:
+    using Loader = torch::inductor::AOTIModelPackageLoader;
+
     PackageSource source_;  // outlives the loader
-    torch::inductor::AOTIModelPackageLoader loader_;
+    std::unique_ptr<Loader> loader_;
+    at::Device device_;
 };
 
 }  // namespace
 
-std::unique_ptr<SavedModel> load_package(const std::string& path, int runners) {
+std::unique_ptr<SavedModel> load_package(const std::string& path, std::optional<at::DeviceType> expected, int runners) {
     check_package(path);
     try {
-        return std::make_unique<Package>(path, runners);
+        return std::make_unique<Package>(path, expected, runners);
     } catch (const Error&) {
         throw;
     } catch (const std::exception& error) {

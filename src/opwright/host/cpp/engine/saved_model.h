@@ -4,6 +4,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,9 @@ std::unique_ptr<SavedModel> load_torchscript(const std::string& path, at::Device
 // first. For the whole process.
 void run_torchscript_without_profile();
 
-// `runners`: how many runs are computed at a time. Throws Error.
-std::unique_ptr<SavedModel> load_package(const std::string& path, int runners = 1);
+// `expected`: the device that it has to be compiled for. `runners`: how many runs are computed at a time. Throws Error.
+std::unique_ptr<SavedModel> load_package(const std::string& path, std::optional<at::DeviceType> expected = std::nullopt,
+                                         int runners = 1);
 
 // Appends the tensors of a value to `tensors`: those in tuples, lists and dicts too, and nothing else. Throws
 // std::runtime_error for a value that nests deeper than any model's.

@@ -38,13 +38,22 @@ void check_device(const Manifest& manifest) {
     const std::optional<Release> own = compute_capability();
     if (!own || manifest.cuda_architectures.empty()) return;
     std::string listed;
-    for (const std::string& one : manifest.cuda_architectures) {
-        const auto dot = one.find('.');
-        if (std::stoi(one.substr(0, dot)) == own->major && std::stoi(one.substr(dot + 1)) <= own->minor) return;
-        listed += (listed.empty() ? "" : ", ") + one;
+    for (const Architecture& one : manifest.cuda_architectures) {
+        if (one.serves(*own)) return;
+        listed += (listed.empty() ? "" : ", ") + to_string(one);
     }
     throw Error(Code::device_unavailable, "the bundle was made for GPUs of compute capability " + listed +
                                               ", and this one has " + to_string(*own) + ": ship the model for it");
+}
+
+void compute_in_whole_float32() {
+    // Once, because models of other threads may be reading it.
+    static const bool is_set = [] {
+        at::globalContext().setAllowTF32CuDNN(false);
+        at::globalContext().setAllowTF32CuBLAS(false);
+        return true;
+    }();
+    (void)is_set;
 }
 
 }  // namespace opwright::host

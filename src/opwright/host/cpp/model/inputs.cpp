@@ -14,15 +14,15 @@ std::string listed(const std::vector<Input>& inputs) {
     return names.empty() ? "none" : names;
 }
 
-void check_input(const Input& expected, at::DeviceType device, const at::Tensor& given) {
+void check_input(const Input& expected, at::Device device, const at::Tensor& given) {
     const std::string what = "the input " + expected.name + " ";
     if (!given.defined()) throw Error(Code::input_unknown, what + "is an undefined tensor");
     if (given.scalar_type() != expected.dtype)
         throw Error(Code::input_dtype, what + "has the dtype " + dtype_name(given.scalar_type()) + "; expected " +
                                            dtype_name(expected.dtype));
-    if (given.device().type() != device || given.layout() != at::kStrided)
-        throw Error(Code::input_device, what + "is a " + given.toString() + "; expected a strided tensor on " +
-                                            c10::DeviceTypeName(device, true));
+    if (given.device() != device || given.layout() != at::kStrided)
+        throw Error(Code::input_device,
+                    what + "is a " + given.toString() + "; expected a strided tensor on " + device.str());
     if (given.dim() != static_cast<int64_t>(expected.dims.size()))
         throw Error(Code::input_rank, what + "has " + std::to_string(given.dim()) + " dimensions, " +
                                           to_string(given.sizes()) + "; expected " +
@@ -39,7 +39,7 @@ void check_input(const Input& expected, at::DeviceType device, const at::Tensor&
 
 }  // namespace
 
-void check_inputs(const std::vector<Input>& expected, at::DeviceType device, const std::vector<at::Tensor>& given) {
+void check_inputs(const std::vector<Input>& expected, at::Device device, const std::vector<at::Tensor>& given) {
     if (given.size() != expected.size())
         throw Error(Code::input_unknown, std::to_string(given.size()) + " inputs were given; expected " +
                                              std::to_string(expected.size()) + ": " + listed(expected));

@@ -13,7 +13,7 @@
 namespace opwright::host {
 
 // Number, dtypes, ranks, sizes and device. Throws Error with the code of what is wrong.
-void check_inputs(const std::vector<Input>& expected, at::DeviceType device, const std::vector<at::Tensor>& given);
+void check_inputs(const std::vector<Input>& expected, at::Device device, const std::vector<at::Tensor>& given);
 
 // The dimensions that have to be of equal size are. After `check_inputs`. Throws Error with `input_size`.
 void check_equal_dims(const Manifest& manifest, const std::vector<at::Tensor>& given);

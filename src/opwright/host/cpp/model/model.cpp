@@ -1,4 +1,5 @@
 // The public face: a bundle that is loaded, and what it computes.
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/GradMode.h>
 #include <torch/version.h>
 
@@ -9,6 +10,7 @@
 #include "bundle/folder.h"
 #include "bundle/processor.h"
 #include "engine/archive.h"
+#include "engine/device.h"
 #include "engine/dtypes.h"
 #include "engine/plain_number.h"
 #include "engine/reason.h"
@@ -32,7 +34,7 @@ struct Model::Loaded {
 
     std::filesystem::path folder;
     host::Manifest manifest;
-    at::DeviceType device = at::kCPU;
+    at::Device device = at::kCPU;
     std::vector<Input> inputs;
     std::vector<Output> outputs;
     std::unique_ptr<host::SavedModel> saved;
@@ -76,10 +78,10 @@ void check_torch(const host::Releases& releases, const std::string& what) {
 }
 
 std::unique_ptr<host::SavedModel> load_saved(const std::filesystem::path& folder, const host::Manifest& manifest,
-                                             at::DeviceType device, int runners) {
+                                             at::Device device, int runners) {
     const std::string path = (folder / manifest.model_file).string();
     if (manifest.model_kind == host::Manifest::Kind::torchscript) return host::load_torchscript(path, device);
-    return host::load_package(path, runners);
+    return host::load_package(path, device.type(), runners);
 }
 
 std::vector<at::Tensor> tensors(const c10::IValue& value) {
@@ -106,7 +108,8 @@ std::shared_ptr<const Model::Loaded> Model::Loaded::from(const std::filesystem::
         check_torch(library.torch, "the library " + library.file);
     host::check_processor(manifest);
     host::check_device(manifest);
-    loaded->device = manifest.device == "cuda" ? at::kCUDA : at::kCPU;
+    loaded->device = host::current_device(manifest.device == "cuda" ? at::kCUDA : at::kCPU);
+    if (!loaded->device.is_cpu()) host::compute_in_whole_float32();
     host::require_free_namespaces(manifest);
     host::open_libraries(folder, manifest);
     host::check_operators(manifest);
@@ -166,6 +169,7 @@ std::vector<at::Tensor> Model::run(const std::vector<at::Tensor>& inputs) const 
     host::check_inputs(loaded_->inputs, loaded_->device, inputs);
     host::check_equal_dims(loaded_->manifest, inputs);
     const c10::AutoGradMode without_gradients(false);
+    const c10::DeviceGuard on_its_device(loaded_->device);  // the caller may work with another GPU
     // A package reads the memory of its inputs as its samples lay there, one element behind the other, and does not
     // look.
     const bool as_they_are = loaded_->manifest.model_kind == host::Manifest::Kind::torchscript;

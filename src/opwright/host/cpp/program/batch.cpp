@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "engine/activity.h"
+#include "engine/device.h"
 #include "engine/reason.h"
 #include "program/npy.h"
 #include "program/timed_run.h"
@@ -93,6 +94,7 @@ class BatchRun {
             answer.seconds = run.seconds;
             for (const at::Tensor& output : run.outputs) answer.outputs.push_back(own_values(output));
         });
+        if (answer.error) require_device(*answer.error);
         put(row, std::move(answer));
         hand_on();
     }
@@ -103,9 +105,17 @@ class BatchRun {
         const ActivityScope scope("computed", "request " + std::to_string(batch_.number));
         std::vector<RowAnswer> found;
         const auto error = error_of(Code::internal, "", [&] { found = run_together(group, *size); });
-        if (error) return false;  // each row has its own, or none
+        if (error) {
+            require_device(*error);
+            return false;  // each row has its own, or none
+        }
         for (size_t i = 0; i < group.size(); ++i) put(group[i], std::move(found[i]));
         return true;
+    }
+
+    // Throws `why` if the GPU is lost: then no row after this one has an answer of its own.
+    void require_device(const Error& why) const {
+        if (is_lost(at::Device(model_.device()))) throw Error(why);
     }
 
     // Throws where the rows cannot be computed as one.

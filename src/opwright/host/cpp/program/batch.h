@@ -28,7 +28,8 @@ struct Batch {
 };
 
 // Calls `take` with the answer to each row, in their order, as soon as it is there. What keeps rows from running
-// together leaves each to run alone. Inputs are let go when they have been computed.
+// together leaves each to run alone. Inputs are let go when they have been computed. Throws Error if the GPU is lost:
+// any of the rows that have no answer by then may have caused it.
 void compute_batch(const Model& model, Batch batch, const std::function<void(RowAnswer)>& take);
 
 }  // namespace opwright::host

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "engine/file.h"
+#include "engine/reason.h"
 #include "model/inputs.h"
 #include "program/npy.h"
 #include "program/npz.h"
@@ -112,8 +113,12 @@ std::vector<at::Tensor> read_inputs(const Request& request, const Model& model) 
         add(input.name, read_tensor(file, input));
     }
     std::vector<at::Tensor> inputs = inputs_by_name(model.inputs(), named);
-    if (model.device() != "cpu")
+    if (model.device() == "cpu") return inputs;
+    try {
         for (at::Tensor& input : inputs) input = input.to(at::kCUDA);
+    } catch (const std::exception& error) {
+        throw Error(Code::run_failed, "the inputs cannot be copied to the GPU: " + reason(error));
+    }
     return inputs;
 }
 

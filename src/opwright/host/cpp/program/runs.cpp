@@ -17,6 +17,7 @@
 
 #include "engine/activity.h"
 #include "engine/alternate_stack.h"
+#include "engine/device.h"
 #include "engine/file.h"
 #include "engine/reason.h"
 #include "program/timed_run.h"
@@ -167,8 +168,12 @@ Runs run_all(const Model& model, const std::vector<Request>& requests, const Opt
     };
     if (options.warm_up > 0) {
         Job job(model, requests.front(), options.warm_up);
-        for (int i = 0; i < options.warm_up; ++i)
+        for (int i = 0; i < options.warm_up; ++i) {
             if (job.run()) note_first_result();
+            const std::optional<Answer> answer = job.finished();
+            // Each request after it would fail, and say less.
+            if (answer && answer->error && is_lost(at::Device(model.device()))) throw Error(*answer->error);
+        }
     }
     std::vector<std::unique_ptr<Job>> jobs;
     for (const Request& request : requests) jobs.push_back(std::make_unique<Job>(model, request, options.repeat));

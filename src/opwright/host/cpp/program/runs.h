@@ -30,7 +30,8 @@ struct Runs {
 };
 
 // Calls `take`, which throws nothing, with each request's answer as soon as it has run `options.repeat` times, one call
-// at a time; nothing of it is kept after that. A request that cannot be read is an answer too.
+// at a time; nothing of it is kept after that. A request that cannot be read is an answer too. Throws Error if the
+// first request loses the GPU in the warm-up.
 Runs run_all(const Model& model, const std::vector<Request>& requests, const Options& options,
              const std::function<void(const Request&, Answer&)>& take);
 

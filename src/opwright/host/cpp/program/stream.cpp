@@ -8,6 +8,7 @@
 
 #include "engine/activity.h"
 #include "engine/alternate_stack.h"
+#include "engine/device.h"
 #include "engine/reason.h"
 #include "program/batch.h"
 #include "program/request_line.h"
@@ -48,6 +49,10 @@ class Stream {
         const auto failed =
             error_of(Code::internal, "the stream of requests cannot be answered: ", [this] { compute(); });
         answers_.close(failed ? failed : requests_.error());
+        if (failed && is_lost(at::Device(model_.device()))) {
+            writer_.join();  // the answers before it
+            end_at_once_(*failed);
+        }
         end_threads();
         if (const auto error = answers_.error()) throw Error(*error);
     }

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <chrono>
 #include <vector>
 
+#include "engine/device.h"
+#include "engine/reason.h"
 #include "opwright/host.h"
 
 namespace opwright::host {
@@ -24,10 +25,12 @@ struct TimedRun {
 inline TimedRun run_timed(const Model& model, const std::vector<at::Tensor>& inputs) {
     const auto start = std::chrono::steady_clock::now();
     TimedRun run{.outputs = model.run(inputs)};
-    // Until then a kernel of a GPU may be running.
-    for (const at::Tensor& output : run.outputs)
-        if (!output.is_cpu())
-            c10::impl::VirtualGuardImpl(output.device().type()).synchronizeDevice(output.device().index());
+    // Until then a kernel of a GPU may be running, and may fail.
+    try {
+        for (const at::Tensor& output : run.outputs) wait_for(output.device());
+    } catch (const std::exception& error) {
+        throw Error(Code::run_failed, "the model failed on these inputs: " + reason(error));
+    }
     run.seconds = seconds_since(start);
     return run;
 }

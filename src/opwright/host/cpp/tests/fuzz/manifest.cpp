@@ -10,7 +10,7 @@
 namespace opwright::fuzz {
 namespace {
 
-constexpr std::array<std::string_view, 40> manifest_words{"../model.pt",
+constexpr std::array<std::string_view, 42> manifest_words{"../model.pt",
                                                           "/etc/passwd",
                                                           "lib/../../x",
                                                           "lib//x",
@@ -34,6 +34,8 @@ constexpr std::array<std::string_view, 40> manifest_words{"../model.pt",
                                                           "99999.1",
                                                           "1e1",
                                                           "-1.2",
+                                                          "9.0+PTX",
+                                                          "+PTX",
                                                           "cuda",
                                                           "cpu",
                                                           "aoti",

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from opwright.errors import MapError
+from opwright.scale.engines.local import LocalEngine
+from opwright.scale.results.ledger import Ledger
+from opwright.scale.work import Limits, Work
+
+if TYPE_CHECKING:
+    from opwright.scale.facts.bundle_facts import BundleFacts
+    from opwright.scale.results.destination import Destination
+    from opwright.scale.results.job import Job
+
+
+@pytest.fixture
+def work(facts: BundleFacts, job: Job, destination: Destination) -> Work:
+    return Work(replace(facts, device="cuda", is_self_contained=True), job, destination, Limits())
+
+
+def engine(work: Work, workers: int | None = None) -> LocalEngine:
+    return LocalEngine(Path("bundle"), work, lambda _, __: None, workers=workers)
+
+
+def test_a_bundle_for_gpus_is_refused_where_there_is_none(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
+    monkeypatch.setattr("opwright.scale.engines.local.gpus", tuple)
+    with pytest.raises(MapError, match="the bundle was made for a GPU, and there is none here: run the map where"):
+        engine(work)
+
+
+@pytest.mark.parametrize(("asked", "taken"), [(None, ["4", "7"]), (1, ["4"]), (3, ["4", "7", "4"])])
+def test_there_is_a_worker_on_each_gpu_and_more_of_them_take_turns(
+    monkeypatch: pytest.MonkeyPatch, work: Work, asked: int | None, taken: list[str]
+) -> None:
+    class FakeRunner:
+        restarts = 0
+
+        def __init__(self, _command: object, work: Work, _count: object) -> None:
+            used.append(work.limits.gpu)
+            assert work.limits.memory_bytes is None
+
+        def run(self, shards: Any) -> list[object]:
+            return [None for _ in shards]
+
+        def stop(self) -> None:
+            pass
+
+        close = stop
+
+    used: list[str | None] = []
+    monkeypatch.setattr("opwright.scale.engines.local.gpus", lambda: ("4", "7"))
+    monkeypatch.setattr("opwright.scale.engines.local.ShardRunner", FakeRunner)
+    made = engine(work, asked)
+    ledger = Ledger(work.job, work.destination)
+    assert len(list(made.run([ledger.shard(number) for number in range(3)]))) == 3
+    assert used == taken
+    assert made.workers == len(taken)

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opwright.errors import MapError
+from opwright.scale.engines.ray import RayEngine
+from opwright.scale.work import Limits, Work
+
+if TYPE_CHECKING:
+    from opwright.scale.facts.bundle_facts import BundleFacts
+    from opwright.scale.results.destination import Destination
+    from opwright.scale.results.job import Job
+
+
+class FakeCluster:
+    """Stands for the module `ray`, connected to a cluster that has these resources."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **resources: float) -> None:
+        self.is_shut_down = False
+        module = SimpleNamespace(cluster_resources=lambda: resources, shutdown=self._shut_down)
+        monkeypatch.setitem(sys.modules, "ray", module)
+        monkeypatch.setattr("opwright.scale.engines.ray._connect", lambda *_, **__: True)
+
+    def _shut_down(self) -> None:
+        self.is_shut_down = True
+
+
+@pytest.fixture
+def work(facts: BundleFacts, job: Job, destination: Destination) -> Work:
+    return Work(replace(facts, device="cuda", is_self_contained=True), job, destination, Limits())
+
+
+def workers(work: Work, asked: int | None = None) -> int:
+    return RayEngine(Path("bundle"), work, lambda _, __: None, workers=asked).workers
+
+
+def test_there_are_as_many_workers_as_gpus(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
+    FakeCluster(monkeypatch, CPU=64.0, GPU=4.0)
+    assert workers(work) == 4
+
+
+def test_a_cluster_without_a_gpu_is_refused_and_let_go(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
+    cluster = FakeCluster(monkeypatch, CPU=64.0)
+    with pytest.raises(MapError, match="the bundle was made for a GPU, and the Ray cluster has none: use one that has"):
+        workers(work)
+    assert cluster.is_shut_down
+
+
+def test_a_cluster_may_get_its_gpus_later(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
+    FakeCluster(monkeypatch, CPU=64.0)
+    assert workers(work, 8) == 8
