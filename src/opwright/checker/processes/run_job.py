@@ -121,7 +121,7 @@ def run_job(
         elif progress.is_stopped:
             break
         elif len(progress.cells) < len(job.cells):
-            failure = _after_death(job, completed, run_once.printed, watcher, progress)
+            failure = _after_death(job, completed, run_once, watcher, progress)
             if failure.kind is Kind.HANG:
                 job = replace(job, step_limit_s=min(job.step_limit_s, _AFTER_A_HANG_S))
     for op, runtime, device in job.cells[len(progress.cells) :]:
@@ -143,6 +143,7 @@ class _Process:
         last: the last cell of the job, which is done when the process has ended.
         forged: why its messages cannot be trusted; empty if they can.
         printed: its output since the cell began.
+        unusable: the fault after which it could not go on, if it has reported one.
     """
 
     def __init__(self, job: Job, name: str, watcher: Watcher, progress: _Progress) -> None:
@@ -153,6 +154,7 @@ class _Process:
         self.last: Cell | None = None
         self.forged = ""
         self.printed: list[str] = []
+        self.unusable: Failure | None = None
 
     def run(self, environment: Mapping[str, str], python: Sequence[str]) -> Completed:
         """Run the process to its end.
@@ -187,6 +189,8 @@ class _Process:
             self._watcher.case(event["step"])
         elif kind == "fault":
             self._progress.verdicts.keep(event["repro"])
+        elif kind == "unusable":
+            self.unusable = Failure.from_json(event["fault"])
         elif kind == "unopened":
             raise LoadError(event["message"])
         else:
@@ -257,11 +261,13 @@ def _attributed(first_call: Failure, cell: Cell) -> Failure:
     return replace(first_call, kind=Kind.RACE) if only_among_others else first_call
 
 
-def _after_death(job: Job, completed: Completed, printed: list[str], watcher: Watcher, progress: _Progress) -> Failure:
+def _after_death(job: Job, completed: Completed, process: _Process, watcher: Watcher, progress: _Progress) -> Failure:
     """Record the step that ended the process, and return its fault; the next process skips it."""
     op, runtime, device = job.cells[len(progress.cells)]
-    step, output = progress.step.get("step", ""), "\n".join(printed)
-    failure = _failure(progress.step, completed.exit_code, output, exceeded_limit_s(job, completed, output))
+    step, output = progress.step.get("step", ""), "\n".join(process.printed)
+    failure = process.unusable or _failure(
+        progress.step, completed.exit_code, output, exceeded_limit_s(job, completed, output)
+    )
     if failure.kind not in {earlier.kind for earlier in progress.crashes}:
         progress.crashes.append(failure)
         progress.verdicts.keep(failure.repro)

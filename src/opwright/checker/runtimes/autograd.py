@@ -13,6 +13,7 @@ from opwright.checker.gradients.code import gradient_code
 from opwright.checker.gradients.compare import check_trial
 from opwright.checker.gradients.description import is_backward_right, is_tracked
 from opwright.checker.gradients.numeric import check_numerically, smallest_in_float64
+from opwright.checker.gradients.on_gpu import check_gradients_on_gpu
 from opwright.checker.gradients.reuse import check_reuse
 from opwright.checker.gradients.second import check_second_derivatives
 from opwright.checker.gradients.trial import Trial, with_leaves
@@ -54,6 +55,7 @@ def run(subject: Subject, recorder: Recorder) -> None:
     for case in cases:
         check_trial(subject, recorder, Trial(case, "all gradients", tuple(subject.floating(case))))
         _check_without_recording(subject, recorder, case)
+    check_gradients_on_gpu(subject, recorder, cases[0])
     if not recorder.failed:
         for trial in trials(subject, cases):
             check_trial(subject, recorder, trial)

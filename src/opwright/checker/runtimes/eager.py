@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from opwright.checker.behavior.cuda_graph import check_cuda_graph
+from opwright.checker.behavior.current_stream import check_current_stream
 from opwright.checker.behavior.errors import check_errors
 from opwright.checker.behavior.forked import check_forked
 from opwright.checker.behavior.guarded_memory import check_guarded_memory
 from opwright.checker.behavior.later import check_finality, check_later
 from opwright.checker.behavior.leaks import check_memory_growth
 from opwright.checker.behavior.opcheck import check_with_opcheck
+from opwright.checker.behavior.other_gpu import check_other_gpu
 from opwright.checker.behavior.ownership import check_ownership
 from opwright.checker.behavior.process_state import check_process_state
 from opwright.checker.behavior.repetition import check_repetition
@@ -39,6 +42,9 @@ def run(subject: Subject, recorder: Recorder) -> None:
     check_ownership(subject, recorder)
     check_finality(subject, recorder, subject.samples)
     check_results(subject, recorder, subject.samples)
+    check_current_stream(subject, recorder)
+    check_cuda_graph(subject, recorder)
+    check_other_gpu(subject, recorder)
     check_errors(subject, recorder)
     if not recorder.failed:
         # A fault on the simplest case would only repeat on its variations.
