@@ -35,9 +35,12 @@ class GpuWatch:
     def watched(self) -> Iterator[None]:
         """Wait for the work of the call inside, so that its errors are not those of a later one.
 
+        Its arguments are ready when it begins, on whatever stream it reads them.
+
         Raises:
             FailedLaunchError: the call returned, and a launch in it had failed.
         """
+        torch.cuda.synchronize()
         self._runtime.take_error()  # of somebody else
         try:
             yield

@@ -56,9 +56,9 @@ def graph_code(lines: Sequence[str], call: str, case: Case) -> str:
     """
     return "\n".join(
         [
-            *(*lines, _given(case)),
+            *(*lines, _given(case), "torch.cuda.synchronize()"),
             "with torch.cuda.stream(torch.cuda.Stream()):",
-            f"    {call}",
+            f"    {call}  # what is loaded in the first call cannot be captured",
             "torch.cuda.synchronize()",
             "graph = torch.cuda.CUDAGraph()",
             "with torch.cuda.graph(graph):",

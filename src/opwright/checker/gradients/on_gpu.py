@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from opwright.checker.behavior.captured_call import CapturedCall, CaptureError, why_not_captured
 from opwright.checker.behavior.gpu_code import graph_code, late_stream_code
 from opwright.checker.behavior.late_arrival import on_late_stream
@@ -68,31 +70,46 @@ class _Call:
 
 def check_gradients_on_gpu(subject: Subject, recorder: Recorder, case: Case) -> None:
     """Request the gradients of a call on a stream on which everything arrives late, and from a CUDA graph."""
-    if subject.device != "cuda" or recorder.failed:
+    if subject.device != "cuda":
         return
     lines, expression = gradient_call_code(subject, case, subject.floating(case))
-    code = late_stream_code(lines, expression, case)
-    step = f"{case.name}: gradients on a stream on which everything arrives late"
-    if recorder.begin(step, code):
-        call = _Call(subject, case)
+    for what, kind, code, check in (
+        ("gradients on a stream on which everything arrives late", Kind.STREAM, late_stream_code, _late),
+        ("gradients captured in a CUDA graph", Kind.GRAPH, graph_code, _replayed),
+    ):
+        step, repro = f"{case.name}: {what}", code(lines, expression, case)
+        if not recorder.begin(step, repro) or not _are_right_alone(subject, case):
+            continue  # if they are wrong anyway, other steps report it
+        if kind is Kind.GRAPH and (why_not := why_not_captured(subject, case)):
+            recorder.note(f"no gradient was captured in a CUDA graph: {why_not}")
+            return
         try:
-            goals = call.goals()
-            wrong = call.wrong(on_late_stream(call.enqueue, call.read), goals)
+            wrong = check(_Call(subject, case))
+        except CaptureError as error:
+            recorder.end_process(Failure(kind, step, repro, str(error), "a call and its backward that are captured"))
         except Exception as error:
             wrong = first_line(error), "gradients, as on the default stream"
-        _record(recorder, None if wrong is None else Failure(Kind.STREAM, step, code, *wrong))
-    code = graph_code(lines, expression, case)
-    step = f"{case.name}: gradients captured in a CUDA graph"
-    if not recorder.begin(step, code):
-        return
-    if why_not := why_not_captured(subject, case):
-        recorder.note(f"no gradient was captured in a CUDA graph: {why_not}")
-        return
+        if wrong is None:
+            recorder.ok()
+        else:
+            recorder.fail(Failure(kind, step, repro, *wrong))
+
+
+def _are_right_alone(subject: Subject, case: Case) -> bool:
     try:
-        wrong = _replayed(_Call(subject, case))
-    except CaptureError as error:
-        recorder.end_process(Failure(Kind.GRAPH, step, code, str(error), "a call and its backward that are captured"))
-    _record(recorder, None if wrong is None else Failure(Kind.GRAPH, step, code, *wrong))
+        call = _Call(subject, case)
+        torch.cuda.synchronize()
+        found = call.enqueue()
+        torch.cuda.synchronize()
+        return call.wrong(found, call.goals()) is None
+    except Exception:
+        return False
+
+
+def _late(call: _Call) -> tuple[str, str] | None:
+    """The wrong gradient where everything arrives late, and the expected one."""
+    goals = call.goals()
+    return call.wrong(on_late_stream(call.enqueue, call.read), goals)
 
 
 def _replayed(call: _Call) -> tuple[str, str] | None:
@@ -106,10 +123,3 @@ def _replayed(call: _Call) -> tuple[str, str] | None:
         if (wrong := call.wrong(captured.results, goals)) is not None:
             return f"replayed with other numbers, {wrong[0]}", wrong[1]
     return None
-
-
-def _record(recorder: Recorder, failure: Failure | None) -> None:
-    if failure is None:
-        recorder.ok()
-    else:
-        recorder.fail(failure)

@@ -52,10 +52,12 @@ def run(subject: Subject, recorder: Recorder) -> None:
         recorder.note(f"{', '.join(undeclared)} without a gradient: op.py does not declare it as differentiable")
     if not (is_tracked(subject, recorder, cases[0]) and is_backward_right(subject, recorder, cases)):
         return
+    check_gradients_on_gpu(subject, recorder, cases[0])
+    if recorder.has(Kind.STREAM):
+        return  # further gradients are right or wrong by chance
     for case in cases:
         check_trial(subject, recorder, Trial(case, "all gradients", tuple(subject.floating(case))))
         _check_without_recording(subject, recorder, case)
-    check_gradients_on_gpu(subject, recorder, cases[0])
     if not recorder.failed:
         for trial in trials(subject, cases):
             check_trial(subject, recorder, trial)

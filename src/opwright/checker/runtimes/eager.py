@@ -21,6 +21,7 @@ from opwright.checker.behavior.repetition import check_repetition
 from opwright.checker.behavior.results import check_results
 from opwright.checker.behavior.threads import check_threads
 from opwright.checker.behavior.widest import widest_variation
+from opwright.checker.kinds import Kind
 
 if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder
@@ -39,10 +40,12 @@ def why_not(subject: Subject) -> str:
 def run(subject: Subject, recorder: Recorder) -> None:
     """Call the operator on all cases, then check its behavior."""
     check_process_state(subject, recorder)
+    check_current_stream(subject, recorder)
+    if recorder.has(Kind.STREAM):
+        return  # further results are right or wrong by chance
     check_ownership(subject, recorder)
     check_finality(subject, recorder, subject.samples)
     check_results(subject, recorder, subject.samples)
-    check_current_stream(subject, recorder)
     check_cuda_graph(subject, recorder)
     check_other_gpu(subject, recorder)
     check_errors(subject, recorder)
@@ -68,6 +71,10 @@ def _check_large(subject: Subject, recorder: Recorder) -> None:
     case, reason = subject.large()
     if reason:
         recorder.note(reason)
-    if case is not None:
-        check_results(subject, recorder, [case])
-        subject.forget(case)
+    if case is None:
+        return
+    check_results(subject, recorder, [case])
+    subject.forget(case)
+    if subject.device == "cuda":
+        del case
+        torch.cuda.empty_cache()  # the judge needs memory of the GPU too
