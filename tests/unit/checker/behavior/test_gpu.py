@@ -173,6 +173,53 @@ def test_gradients_are_compared_on_a_stream_and_in_a_graph(
         assert "x.requires_grad_()" in event["repro"]
 
 
+def test_the_error_of_a_call_says_more_than_that_of_the_end_of_its_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextlib.contextmanager
+    def graph(_: object) -> Iterator[None]:
+        yield
+        msg = "CUDA error: operation failed due to a previous error during capture"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", SimpleNamespace)
+    monkeypatch.setattr(torch.cuda, "graph", graph)
+    calls: list[int] = []
+
+    def call() -> list[Any]:
+        calls.append(1)
+        if len(calls) == 2:
+            msg = "CUDA error: operation not permitted when stream is capturing"
+            raise RuntimeError(msg)
+        return []
+
+    with pytest.raises(captured_call.CaptureError, match="not permitted when stream is capturing"):
+        captured_call.CapturedCall(call)
+    with pytest.raises(captured_call.CaptureError, match="a previous error during capture"):
+        captured_call.CapturedCall(call)
+
+
+def test_the_lines_of_a_repro_run_and_print_both_results(
+    make_subject: MakeSubject,
+    graphs: Graphs,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    graphs.works = True
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: SimpleNamespace(replay=lambda: None))
+    monkeypatch.setattr(torch.cuda, "graph", torch.cuda.stream)
+    subject = on_gpu(make_subject, SQUARED.replace("(4, 5)", "(3)"))
+    events = [
+        *ran(check_current_stream, subject)[1],
+        *ran(check_cuda_graph, subject)[1],
+        *ran(lambda given, into: check_gradients_on_gpu(given, into, given.samples[0]), subject)[1],
+    ]
+    assert len(events) == 4
+    for event in events:
+        exec(event["repro"], {})
+        printed = capsys.readouterr().out
+        assert printed.count("tensor(") == 2
+        assert printed.startswith(("on the stream:", "replayed:"))
+
+
 def test_a_machine_with_one_gpu_says_that_no_other_was_tried(make_subject: MakeSubject) -> None:
     recorder, events = ran(check_other_gpu, on_gpu(make_subject, SQUARED))
     assert "this machine has one GPU" in recorder.cell().reason
