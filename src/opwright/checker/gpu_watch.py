@@ -68,7 +68,8 @@ class GpuWatch:
 
 def is_cuda_error(error: Exception) -> bool:
     """Whether an error of an operator is one of CUDA's, passed on, and not that memory is short."""
-    return "CUDA error" in str(error) and not isinstance(error, torch.OutOfMemoryError)
+    text = str(error)
+    return ("CUDA error" in text or "cudaError" in text) and not isinstance(error, torch.OutOfMemoryError)
 
 
 def _launched(error: str) -> str:

@@ -106,6 +106,7 @@ def test_without_a_use_of_the_gpu_nothing_is_asked(runtime: Runtime, monkeypatch
     ("error", "is_cudas"),
     [
         (RuntimeError("CUDA error: invalid argument"), True),
+        (RuntimeError("launch failed: cudaErrorInvalidValue"), True),
         (RuntimeError("x must be float32"), False),
         (torch.OutOfMemoryError("CUDA error: out of memory"), False),
     ],
