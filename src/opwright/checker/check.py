@@ -50,7 +50,8 @@ def check(
         devices: `cpu` and `cuda`; by default the CPU, and the GPU if one is available and the library has CUDA sources.
         seed: the seed of the random inputs and variations; a new one for each check by default.
         quick: fewer cases, and only runtimes that compile nothing: seconds instead of minutes.
-        large: also tensors of more than 2**31 bytes, if memory allows.
+        large: also tensors of more than 2**31 bytes, or elements on a GPU, if memory allows. On a GPU, a full check has
+            them anyway.
         sanitize: sanitizers to build the native code with: `address`, `undefined`, `thread`; or tools of NVIDIA's
             compute-sanitizer that watch CUDA kernels, each in a run of its own: `memcheck`, `racecheck`, `initcheck`,
             `synccheck`.

@@ -57,6 +57,9 @@ def fault_of(op: Op, case: Case, wanted: Expected, results: list[Any]) -> Failur
     found = wanted.difference(results, op.tolerance)
     if found is None:
         return None
+    # The reference of a large call is its own oracle, so that its rounding is not known. A wrong index shows far more.
+    if case.family is Family.FAR and wanted.nearby is None and found.sort != "type" and found.relative < _ROUNDED:
+        return None
     return Failure(_kind(case, found), case.name, call_code(op, case), got=found.got, expected=found.expected)
 
 

@@ -26,7 +26,7 @@ class Options:
     Attributes:
         seed: the seed of random inputs.
         quick: fewer variations, and only the runtimes that compile nothing.
-        large: also tensors of more than 2**31 bytes, if memory allows.
+        large: also tensors of more than 2**31 bytes, or elements on a GPU, if memory allows.
         alone: PyTorch's operators use no threads of their own.
         fail_fast: stop at the first fault.
         reproduce: complete the lines that reproduce a fault, and run them once.

@@ -11,13 +11,15 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from opwright.checker.cases.case import Family, is_far
+from opwright.checker.cases.case import LARGE_BYTES, Family, is_far
 from opwright.checker.cases.sharing import writes_to_shared_memory
 from opwright.checker.compare import fault_of
 from opwright.spec import derive, expected
 from opwright.spec.time_limit import LIMIT_S
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opwright.checker.cases.case import Case
     from opwright.checker.verdict import Failure
     from opwright.spec import Op
@@ -159,6 +161,12 @@ class LocalJudge:
             return False
         return expected.Expected(own=wanted.own, precise=wanted.own).difference(again.own) is None
 
+    def _refused_on_the_cpu(self, fresh: Callable[[], dict[str, Any]], limit_s: float) -> Expected | None:
+        """The refusal of the reference on the CPU; None if it accepts the call there, or if that is unknown."""
+        on_cpu = functools.partial(pytree.tree_map_only, Tensor, Tensor.cpu)
+        found = expected.expected_results(self._op, lambda: on_cpu(fresh()), limit_s)
+        return found if found.refusal and not found.unknown else None
+
     def _wanted(self, case: Case) -> Expected:
         if case.name not in self._expected:
             # If only the search makes arguments share memory, the expected results are those of separate arguments, and
@@ -166,13 +174,24 @@ class LocalJudge:
             apart = case.family in (Family.SHARED, Family.PAIR)
             fresh = functools.partial(case.plain, apart=apart)
             limit_s = LIMIT_S if case.claimed else _VARIATION_LIMIT_S
-            wanted = expected.expected_results(self._op, fresh, limit_s)
+            refused = self._refused_on_the_cpu(fresh, limit_s) if _may_end_the_gpu(case) else None
+            wanted = refused or expected.expected_results(self._op, fresh, limit_s)
             if apart and writes_to_shared_memory(self._op, case.arguments) and not self._agrees(case, wanted):
                 wanted = expected.Expected(refusal="the reference writes to what it still reads", unknown=True)
             self._expected[case.name] = wanted
             if len(self._expected) > _MOST_KEPT:
                 self._expected.popitem(last=False)
         return self._expected[case.name]
+
+
+def _may_end_the_gpu(case: Case) -> bool:
+    """Whether the arguments are on a GPU and may contain an invalid index, for which PyTorch raises only on the CPU.
+
+    On a GPU, its kernels fail an assertion, after which nothing in this process can use the GPU.
+    """
+    given = derive.tensors(case.arguments)
+    has_integers = any(not derive.has_gradient(one) and one.dtype != torch.bool for one in given)
+    return not case.claimed and has_integers and all(one.is_cuda and one.nbytes <= LARGE_BYTES for one in given)
 
 
 def _without_infinities(tensor: Tensor) -> Tensor:

@@ -66,6 +66,11 @@ class Kind(enum.Enum):
     RACE = "data-race"
     THREADS = "thread-count"
     LEAK = "memory-leak"
+    LAUNCH = "failed-launch"
+    GPU_FAULT = "gpu-fault"
+    STREAM = "wrong-stream"
+    GRAPH = "cuda-graph"
+    GPU = "wrong-gpu"
     BAD_INPUT = "bad-input-accepted"
     FAKE_SHAPE = "fake-shape"
     FAKE_DTYPE = "fake-dtype"
@@ -302,6 +307,38 @@ _DIAGNOSES = {
         "memory grows with each call",
         "something is allocated and never released: new without delete, a handle, a growing static container",
         "hold memory in std::vector, std::unique_ptr or a Tensor",
+    ),
+    Kind.LAUNCH: Diagnosis(
+        "a kernel was never launched",
+        "the launch asks for more threads (1024 in a block), blocks (65535 in y and z) or shared memory (48 KiB by "
+        "default) than there are, or for no blocks",
+        "launch a number of blocks and threads that suits every size, let each thread take several elements, return "
+        "early where there are none, and check each launch: STD_CUDA_KERNEL_LAUNCH_CHECK()",
+    ),
+    Kind.GPU_FAULT: Diagnosis(
+        "a kernel ends all work on the GPU",
+        "a kernel reads or writes outside of its tensors, at an address that is not a multiple of the size of its "
+        "vector, or fails an assertion: every later CUDA call of the process fails",
+        "guard every index, and use vectors only where each row starts at a multiple of their size; compute-sanitizer "
+        "names the line",
+    ),
+    Kind.STREAM: Diagnosis(
+        "the kernel does not run on the current stream",
+        "it is launched on the default stream, as with <<<blocks, threads>>>, or on a stream of its own: it does not "
+        "wait for its arguments, nor PyTorch for its results",
+        "launch on the stream of aoti_torch_get_current_cuda_stream; let a stream of your own wait for an event on it, "
+        "and it for an event on yours",
+    ),
+    Kind.GRAPH: Diagnosis(
+        "the call cannot be captured in a CUDA graph, or its replay is wrong",
+        "it waits for the GPU, allocates with cudaMalloc, reads numbers on the processor, or works on a stream that is "
+        "not captured",
+        "do everything in kernels and asynchronous copies on the current stream, and take memory from PyTorch",
+    ),
+    Kind.GPU: Diagnosis(
+        "wrong on a GPU that is not the current one",
+        "the kernel runs on the current GPU and not on that of its arguments, or changes the current GPU",
+        "hold a torch::stable::accelerator::DeviceGuard for the GPU of the arguments during the call",
     ),
     Kind.BAD_INPUT: Diagnosis(
         "what the reference rejects is accepted",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
 
 from opwright.checker.kinds import Kind
 from opwright.checker.verdict import Cell, Failure, Status
@@ -20,6 +21,35 @@ class FirstFaultError(BaseException):
     """Ends a cell at its first fault. What handles the errors of an operator must not handle it."""
 
 
+class UnusableProcessError(BaseException):
+    """Ends a process in which no further step can run. What handles the errors of an operator must not handle it."""
+
+
+@dataclass(frozen=True)
+class DeviceFault:
+    """A fault of a step that its device reports, whatever the step made of it.
+
+    Attributes:
+        kind: the kind of fault.
+        got: what the device reports.
+        expected: what was expected.
+        is_final: whether every later use of the device in this process fails.
+    """
+
+    kind: Kind
+    got: str
+    expected: str
+    is_final: bool
+
+
+class DeviceWatch(Protocol):
+    """Watches the device on which the operator runs."""
+
+    def faults(self) -> Iterable[DeviceFault]:
+        """The faults since this was asked last."""
+        ...
+
+
 class Recorder:
     """Collects the outcome of one cell, and announces each step.
 
@@ -31,6 +61,7 @@ class Recorder:
         skip: the steps that ended an earlier process; they are not repeated.
         skip_groups: the groups of which several steps ended a process; their other steps are not tried.
         fail_fast: raise `FirstFaultError` after the first fault.
+        watch: watches the device, if it may report faults of its own.
 
     Attributes:
         fail_fast: whether the cell ends at its first fault.
@@ -46,6 +77,7 @@ class Recorder:
         skip_groups: frozenset[str] = frozenset(),
         *,
         fail_fast: bool = False,
+        watch: DeviceWatch | None = None,
     ) -> None:
         self.fail_fast = fail_fast
         self._where = {"op": op, "runtime": runtime, "device": device}
@@ -58,6 +90,8 @@ class Recorder:
         self._cases = 0
         self._rejected = 0
         self._notes: list[str] = []
+        self._watch = watch
+        self._step, self._repro, self._crash = "before the first case", "", Kind.CRASH
 
     def begin(self, step: str, repro: str = "", crash: Kind = Kind.CRASH, group: str = "") -> bool:
         """Announce a step; False if it must be skipped: it, or several others in its group, ended an earlier process.
@@ -68,10 +102,12 @@ class Recorder:
             crash: the kind of fault if the step ends the process.
             group: `Case.group`, if the step calls the operator with a case.
         """
+        self.settle()
         if self.died_of(step, group):
             if step not in self._skip:
                 self._untried.add(step)
             return False
+        self._step, self._repro, self._crash = step, repro, crash
         event = {"step": step, "repro": repro, "crash": crash.value, "group": group}
         self._emit({"event": "step", **self._where, **event})
         return True
@@ -97,9 +133,45 @@ class Recorder:
     def fail(self, failure: Failure) -> None:
         """Record a fault; the first of each kind is kept, which comes from the simplest case.
 
+        Nothing is recorded if the device reports a fault of the running step: that explains all others.
+
         Raises:
             FirstFaultError: the cell ends at its first fault.
+            UnusableProcessError: the device reports that no further step can run in this process.
         """
+        if not self.settle():
+            self._keep(failure)
+
+    def settle(self) -> bool:
+        """Record the faults of the running step that its device reports, and return whether there are any.
+
+        Raises:
+            FirstFaultError: the cell ends at its first fault.
+            UnusableProcessError: no further step can run in this process.
+        """
+        found = False
+        for fault in self._watch.faults() if self._watch is not None else ():
+            found = True
+            # The step may know what a wild access in it shows.
+            kind = self._crash if fault.is_final and self._crash is not Kind.CRASH else fault.kind
+            failure = Failure(kind, self._step, self._repro, fault.got, fault.expected)
+            if fault.is_final:
+                self.end_process(failure)
+            self._keep(failure)
+        return found
+
+    def end_process(self, failure: Failure) -> NoReturn:
+        """Record a fault of the running step after which no further step can run in this process.
+
+        Another process goes on with the steps that follow, as after a crash.
+
+        Raises:
+            UnusableProcessError: always.
+        """
+        self._emit({"event": "unusable", "fault": failure.to_json()})
+        raise UnusableProcessError
+
+    def _keep(self, failure: Failure) -> None:
         if failure.kind.value not in self._failures:
             self._failures[failure.kind.value] = failure
             self._emit({"event": "fault", "repro": failure.repro})

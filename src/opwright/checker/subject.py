@@ -10,9 +10,10 @@ import torch
 
 from opwright.checker.cases.code import call_code
 from opwright.checker.cases.cost import Costs
-from opwright.checker.cases.large import large_case
+from opwright.checker.cases.large import extent, large_case
 from opwright.checker.cases.samples import errors, samples
 from opwright.checker.cases.search import limits, pairs, varied
+from opwright.checker.gpu_watch import GpuWatch
 from opwright.checker.judge import LocalJudge
 from opwright.errors import SpecError
 from opwright.loader.external import has_argument_names, is_external
@@ -43,6 +44,7 @@ class Subject:
         work: a folder for files.
         is_external: whether somebody else registers the operator.
         state_before_loading: the state of the process before the library was loaded.
+        watch: watches the GPU; None for the CPU.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Subject:
         self.work = work
         self.is_external = is_external(op.library, path)
         self.state_before_loading: dict[str, Any] = {}
+        self.watch = GpuWatch() if device == "cuda" else None
         self._judge = judge or LocalJudge(op)
         self._costs = Costs(op)
         self._drawing: dict[str, bool] = {}
@@ -158,16 +161,33 @@ class Subject:
         return self.op.has_domain and bool(self.op.why_outside(case.fresh()))
 
     def large(self) -> tuple[Case | None, str]:
-        """A call with more than 2**31 bytes, to be freed soon, or why there is none; both empty unless requested."""
-        if not self.options.large:
+        """A large call, to be freed soon, or why there is none; both empty unless it is requested.
+
+        On a GPU it takes seconds, and a full check makes it unasked.
+        """
+        if not (self.options.large or (self.device == "cuda" and not self.options.quick)):
             return None, ""
         case, reason = large_case(self.op, self.samples, self.device, self.options.seed)
         if case is not None and self.op.has_domain and (outside := self.op.why_outside(case.fresh())):
-            return None, f"no call with more than 2^31 bytes was tried: it lies outside the domain ({outside})"
+            return (
+                None,
+                f"no call with more than {extent(self.device)} was tried: it lies outside the domain ({outside})",
+            )
         return case, reason
 
     def call(self, arguments: dict[str, Any]) -> list[Any]:
-        """Call the operator; returns its results in order, and then the arguments that it declares to mutate."""
+        """Call the operator; returns its results in order, and then the arguments that it declares to mutate.
+
+        On a GPU, its work is done when this returns.
+
+        Raises:
+            FailedLaunchError: the operator returned, and a kernel that it launched never ran.
+        """
+        with contextlib.nullcontext() if self.watch is None else self.watch.watched():
+            return self.enqueue(arguments)
+
+    def enqueue(self, arguments: dict[str, Any]) -> list[Any]:
+        """`call` without waiting for the GPU: the operator's work is enqueued on the current stream."""
         positional, keywords = self.op.spread(arguments)
         return self.outcome(self.overload(*positional, **keywords), arguments)
 

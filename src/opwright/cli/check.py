@@ -54,7 +54,7 @@ def _sanitizers(_context: click.Context, _option: click.Parameter, given: str) -
 @click.option(
     "--quick", is_flag=True, help="Fewer cases, and only runtimes that compile nothing: seconds, not minutes."
 )
-@click.option("--large", is_flag=True, help="Also use tensors larger than 2^31 bytes, where memory allows.")
+@click.option("--large", is_flag=True, help="Also use tensors of more than 2^31 bytes, or elements on a GPU.")
 @click.option(
     "--sanitize",
     metavar="LIST",

@@ -43,6 +43,8 @@ _SMALL_ERROR = 1e-4
 _TAIL_ELEMENTS = 16
 # The number of elements compared at once: float64 copies and intermediate results take many times their memory.
 _CHUNK_ELEMENTS = 2**22
+# In a tensor of more than 2**31 elements, the places of all wrong ones would take more memory than the tensor.
+_MOST_COUNTED = 2**24
 
 
 @dataclass(frozen=True)
@@ -133,11 +135,15 @@ def first_line(error: BaseException) -> str:
 def _wrong(result: Tensor, goal: Goal, shape: Sequence[int], extra: float) -> Tensor:
     """The places in the flat `result`, whose own shape is `shape`, that rounding does not explain."""
     found = []
+    counted = 0
     parts = (tensor.split(_CHUNK_ELEMENTS) for tensor in (result, goal.own, goal.precise))
     for number, (some, own, precise) in enumerate(zip(*parts, strict=True)):
         near = _near(some, own, precise, extra, is_final=goal.nearby is None)
         places = (~near).nonzero().flatten()
         found.append(places + number * _CHUNK_ELEMENTS)
+        counted += len(places)
+        if goal.nearby is None and counted > _MOST_COUNTED:
+            break
     wrong = torch.cat(found) if found else torch.empty(0, dtype=torch.int64)
     if len(wrong) and goal.nearby is not None:
         wrong = wrong[~_explained(result[wrong], goal, wrong, shape, extra)]
@@ -277,10 +283,11 @@ def _difference(result: Tensor, precise: Tensor, wrong: Tensor) -> Difference:
     place = int(wrong[0])
     index = [int(i) for i in torch.unravel_index(wrong[0].cpu(), result.shape)] if result.dim() else []
     got, goal = result.flatten()[place].item(), precise.flatten()[place].item()
+    count = f"more than {_MOST_COUNTED}" if len(wrong) > _MOST_COUNTED else str(len(wrong))
     at_end = total > 2 * _TAIL_ELEMENTS and place >= total - _TAIL_ELEMENTS
     return Difference(
         "tail" if at_end else "values",
-        f"{described(result)}, at {index}: {got!r}; {len(wrong)} of {total} elements differ{by}",
+        f"{described(result)}, at {index}: {got!r}; {count} of {total} elements differ{by}",
         f"at {index}: {goal!r}",
         _relative_error(result.flatten()[wrong].to(wide), precise.flatten()[wrong].to(wide)),
     )

@@ -119,7 +119,8 @@ def expected_results(op: Op, fresh: Callable[[], dict[str, Any]], limit_s: float
     except TimeLimitError:
         return Expected(refusal=f"the reference was stopped after {limit_s:g} s", unknown=True)
     except Exception as error:  # noqa: BLE001  the author's code: whatever it raises rejects the arguments
-        return Expected(refusal=first_line(error), unknown=_is_missing_kernel(error) or _rounds(error, oracle, fresh))
+        unknown = isinstance(error, torch.OutOfMemoryError) or _is_missing_kernel(error)
+        return Expected(refusal=first_line(error), unknown=unknown or _rounds(error, oracle, fresh))
     if large:
         return Expected(own=tuple(_kept(own)), precise=tuple(_kept(own)))
     # A caller may rewrite its own arguments before the draws are needed.

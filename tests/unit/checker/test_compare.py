@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
 from opwright.checker.cases.case import Case, Family
+from opwright.checker.compare import fault_of
 from opwright.checker.kinds import Kind
 from opwright.spec.expected import expected_results
 
@@ -196,3 +198,13 @@ def test_a_reference_that_takes_no_float64_or_looks_at_bytes_speaks_for_itself(m
         wanted = expected_results(subject.op, sample.plain)
         assert not wanted.refusal
         assert wanted.precise[0] is wanted.own[0] or torch.equal(wanted.precise[0], wanted.own[0])
+
+
+@pytest.mark.parametrize(("factor", "is_noticed"), [(1.01, False), (0.0, True)])
+def test_of_a_large_call_only_gross_errors_count_because_its_rounding_is_not_known(
+    scaled: Subject, factor: float, *, is_noticed: bool
+) -> None:
+    given = case(Family.FAR, 4)
+    wanted = replace(expected_results(scaled.op, given.fresh), nearby=None)
+    fault = fault_of(scaled.op, given, wanted, [2 * factor * given.arguments["x"]])
+    assert (fault is not None) == is_noticed

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from opwright.checker.cases.case import Case, Family
-from opwright.checker.judge import LocalJudge
+from opwright.checker.judge import LocalJudge, _may_end_the_gpu
 from opwright.checker.kinds import Kind
 
 if TYPE_CHECKING:
@@ -164,3 +164,30 @@ def test_a_sum_in_another_order_does_not_make_a_reference_depend_on_the_layout(d
     assert not torch.equal(right, x.contiguous().sum(0))
     assert judge.fault(transposed, [right]) is None
     assert judge.fault(transposed, [right.where(torch.arange(400) != 17, right + 0.1)]) is not None
+
+
+GATHERED = """
+ran = []
+
+@library.op
+def gathered(x: Tensor, index: Tensor) -> Tensor:
+    ran.append(x.device.type)
+    return x[index]
+"""
+
+
+@pytest.mark.parametrize(("largest", "is_refused"), [(2, False), (3, True)])
+def test_an_index_that_would_end_the_gpu_is_refused_on_the_cpu(
+    describe: Describe, monkeypatch: pytest.MonkeyPatch, largest: int, *, is_refused: bool
+) -> None:
+    op = describe(GATHERED).ops["gathered"]
+    given = Case("indices", Family.INTEGER, {"x": torch.ones(3), "index": torch.tensor([0, largest])})
+    assert not _may_end_the_gpu(given)
+    plain = LocalJudge(op)
+    assert bool(plain.outline(given).refusal) == is_refused
+    # As on a GPU: only a call that the CPU accepts is made there.
+    monkeypatch.setattr("opwright.checker.judge._may_end_the_gpu", lambda _: True)
+    ran: list[str] = op.reference.__globals__["ran"]
+    ran.clear()
+    assert LocalJudge(op).outline(given).refusal == plain.outline(given).refusal
+    assert len(ran) == (1 if is_refused else 4)

@@ -70,6 +70,14 @@ def test_an_inexact_reference_widens_the_budget_of_its_own_elements_alone() -> N
     assert differs(changed(ones(10), 7, 1.005), Goal(own, precise)) is not None
 
 
+def test_of_very_many_wrong_elements_only_the_first_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opwright.spec.difference._CHUNK_ELEMENTS", 10)
+    monkeypatch.setattr("opwright.spec.difference._MOST_COUNTED", 15)
+    difference = found(ones(100), 2 * ones(100))
+    assert "more than 15 of 100 elements differ" in difference.got
+    assert "2 of 100 elements differ" in found(changed(changed(ones(100), 3, 2.0), 97, 2.0), ones(100)).got
+
+
 def test_an_author_may_widen_the_tolerance() -> None:
     allowed = {torch.float32: 0.5, torch.int32: 1.0}
     assert differs(ones(3) + 0.4, Goal(ones(3), ones(3)), allowed) is None

@@ -344,3 +344,14 @@ def test_a_reference_that_computes_in_float64_expects_it_of_mixed_arguments() ->
     exact = given["x"] + 1
     assert answer.difference([exact]) is None
     assert answer.difference([exact.float().double()]) is not None
+
+
+def test_a_reference_for_which_memory_is_short_says_nothing_about_the_arguments() -> None:
+    @library.op
+    def enormous(x: Tensor) -> Tensor:
+        msg = "CUDA out of memory"
+        raise torch.OutOfMemoryError(msg)
+
+    found = expected_results(enormous, lambda: {"x": torch.ones(2)})
+    assert found.unknown
+    assert "out of memory" in found.refusal

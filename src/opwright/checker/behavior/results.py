@@ -20,6 +20,7 @@ from opwright.checker.behavior.size_pattern import SizePattern
 from opwright.checker.behavior.thread_count import threads
 from opwright.checker.cases.case import Case, Family, is_far
 from opwright.checker.cases.sharing import writes_to_shared_memory
+from opwright.checker.gpu_watch import is_cuda_error
 from opwright.checker.kinds import OF_VALUES, Kind
 from opwright.checker.verdict import Failure
 from opwright.spec import derive
@@ -109,6 +110,10 @@ def _call(subject: Subject, recorder: Recorder, case: Case, wanted: Outline) -> 
         with unchanged_state(subject, recorder, case), poisoned(on=not _holds_far_memory(case)):
             results = subject.call(arguments)
     except Exception as error:
+        if is_cuda_error(error) and not wanted.refusal:
+            # An operator that rejects arguments says which; this one has tried to launch a kernel for them.
+            goal = "a result, or an error that says what is wrong with the arguments"
+            return Failure(Kind.LAUNCH, case.name, code, got=first_line(error), expected=goal, detail=str(error))
         if not case.claimed:
             recorder.rejected()
             return None

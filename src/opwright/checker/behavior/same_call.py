@@ -66,6 +66,14 @@ def shifted_case(subject: Subject, case: Case, by: int) -> Case:
     return Case(other.name, case.family, case.fresh()) if subject.is_outside(other) else other
 
 
+def is_right_alone(subject: Subject, case: Case) -> bool:
+    """Whether the plain call is right: only then does a wrong result say something about how else it was called."""
+    try:
+        return subject.judge(case, subject.call(case.fresh())) is None
+    except Exception:
+        return False
+
+
 def copies(results: list[Any]) -> list[Any]:
     """Copies of the results of a call."""
     made: list[Any] = pytree.tree_map_only(Tensor, Tensor.clone, results)

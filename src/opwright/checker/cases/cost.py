@@ -268,7 +268,10 @@ def _faked(mode: FakeTensorMode, values: Any, device: str = "") -> Any:
 
 def _is_affordable_with_numbers(op: Op, arguments: dict[str, Any], most_elements: int) -> bool:
     """Whether a run with numbers is affordable, which ends before it makes a large tensor."""
-    given = pytree.tree_map_only(Tensor, Tensor.clone, arguments)
+    # Not on a GPU, where an invalid index is no error but the end of all work.
+    given = pytree.tree_map_only(
+        Tensor, lambda one: one.clone() if one.is_meta else one.to("cpu", copy=True), arguments
+    )
     try:
         _run_reference(op, given, SizeLimitAhead(most_elements, _SECONDS))
     except (TooExpensiveError, TimeLimitError):

@@ -1,7 +1,8 @@
-"""A call with a tensor of more than 2**31 bytes, if memory allows."""
+"""A call with a tensor of more than 2**31 bytes, or on a GPU elements, if memory allows."""
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,6 +12,7 @@ from opwright.checker.cases.free_memory import bytes_free
 from opwright.checker.cases.samples import by_size, redrawn
 from opwright.checker.cases.sizes import SizeSlot, size_slots
 from opwright.spec import Make, derive
+from opwright.spec.expected import call_results
 
 if TYPE_CHECKING:
     from opwright.spec import Op
@@ -22,21 +24,28 @@ _LARGEST_SIZE = 2 * LARGE_BYTES
 _GIB = 2**30
 
 
+def extent(device: str) -> str:
+    """What a large call has more than, in words: a kernel for the GPU counts elements with its threads."""
+    return "2^31 elements" if device == "cuda" else "2^31 bytes"
+
+
 def large_case(op: Op, given: list[Case], device: str, seed: int) -> tuple[Case | None, str]:
-    """A sample of `given` with one size increased until a tensor has more than 2**31 bytes.
+    """A sample of `given` with one size increased until a tensor has more than 2**31 bytes, or elements on a GPU.
+
+    On a GPU, results must grow with that size: a sum over it has other rounding errors than the reference's.
 
     Returns:
         The case and an empty reason, or None and the reason.
     """
-    left_out = "no call with more than 2^31 bytes was tried"
+    left_out = f"no call with more than {extent(device)} was tried"
     if any(other.gradient is not None and other.gradient.op is op for other in op.library.ops.values()):
         return None, f"{left_out}: the samples of a gradient hold results too, and would take too much memory"
     # Elements of few bytes: more of them, and larger indices.
     dtype = min((torch.float32, *op.dtypes), key=lambda dtype: dtype.itemsize)
     for at in by_size(given):
         for slot in size_slots(op, device, seed):
-            size = _size_that_is_large(op, at, slot, dtype)
-            if size is None:
+            size = _size_that_is_large(op, at, slot, dtype, device)
+            if size is None or (device == "cuda" and not _do_results_grow(op, at, slot, dtype, size)):
                 continue
             shaped = derive.tensors(_shaped(op, at, slot, dtype, size))
             largest = max(tensor.nbytes for tensor in shaped)
@@ -46,7 +55,7 @@ def large_case(op: Op, given: list[Case], device: str, seed: int) -> tuple[Case 
             make = Make(seed=seed, dtype=dtype, device=device, most_elements=largest, **slot.resized(size))
             made = redrawn(op, make, at + 1)
             if len(made) > at:
-                name = f"{given[at].name}, {slot.name} as {size}: more than 2^31 bytes"
+                name = f"{given[at].name}, {slot.name} as {size}: more than {extent(device)}"
                 return Case(name, Family.FAR, made[at]), ""
     return None, f"{left_out}: no size in the samples makes such a tensor"
 
@@ -57,11 +66,23 @@ def _shaped(op: Op, at: int, slot: SizeSlot, dtype: torch.dtype, size: int) -> d
     return made[at] if len(made) > at else None
 
 
-def _size_that_is_large(op: Op, at: int, slot: SizeSlot, dtype: torch.dtype) -> int | None:
-    """The smallest size with which a tensor of the sample has more than 2**31 bytes; None if none does."""
+def _do_results_grow(op: Op, at: int, slot: SizeSlot, dtype: torch.dtype, size: int) -> bool:
+    """Whether the reference's results are larger at `size` than at half of it; False if that is unknown."""
+    counts = []
+    with contextlib.suppress(Exception):
+        for tried in (size // 2, size):
+            positional, keywords = op.spread(_shaped(op, at, slot, dtype, tried) or {})
+            results = call_results(op, op.reference(*positional, **keywords), {})
+            counts.append(sum(tensor.numel() for tensor in derive.tensors(results)))
+    return len(counts) > 1 and counts[1] > counts[0]
+
+
+def _size_that_is_large(op: Op, at: int, slot: SizeSlot, dtype: torch.dtype, device: str) -> int | None:
+    """The smallest size with which a tensor of the sample is large on the device; None if there is none."""
 
     def is_large(size: int) -> bool:
-        return any(tensor.nbytes > LARGE_BYTES for tensor in derive.tensors(_shaped(op, at, slot, dtype, size)))
+        shaped = derive.tensors(_shaped(op, at, slot, dtype, size))
+        return any((tensor.numel() if device == "cuda" else tensor.nbytes) > LARGE_BYTES for tensor in shaped)
 
     high = max(slot.default, 1)
     while not is_large(high):

@@ -68,6 +68,7 @@ def varied(op: Op, given: list[Case], device: str, options: Options, costs: Cost
     rest = [] if options.quick else others
     resizer = Resizer(op, given, device, options)
     sizes = list(resizer.usual(chosen, others))
+    beyond = resizer.beyond_launches(smallest[0]) if device == "cuda" else ()
     # Before the others, which may use up the time for trials.
     largest = [] if options.quick else resizer.deepest(smallest[0])
     deep = [case for case in _deep(largest, options) if costs.is_affordable(case.arguments)]
@@ -76,6 +77,7 @@ def varied(op: Op, given: list[Case], device: str, options: Options, costs: Cost
         *dtypes,
         *(case for at in chosen for case in _made(_layouts(op, given[at]), given[at])),
         *sizes,
+        *beyond,
         *(case for one in sizes for case in _singular(op, one)),
         *(case for at in chosen for case in resized(given[at], _variations_of(given[at], sizes), quick=options.quick)),
         *(case for at in chosen for case in _others(op, given[at], options)),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opwright.checker.cases.case import Case, size_family
+from opwright.checker.cases.launch_sizes import launch_sizes
 from opwright.checker.cases.samples import MOST_DRAWN, elements_in, redrawn
 from opwright.checker.cases.variation import choice
 from opwright.spec import Make, derive
@@ -34,6 +35,9 @@ SPLIT_ROWS = 70001
 _MOST_ELEMENTS = 2**21
 # An operator that calls itself for each neighbor, or for each part of a sorted row, exceeds its stack with this many.
 _DEEP_ELEMENTS = 2**18
+# Where one size exceeds what a launch may ask for, the others are at most this, and a GPU has memory for the rest.
+_SMALL = 2
+_MOST_ELEMENTS_ON_A_GPU = 2**23
 _MOST_SIZES_VARIED = 6
 _SIZE_PAIRS = 24
 _QUICK_SIZE_PAIRS = 6
@@ -118,15 +122,25 @@ class Resizer:
         """The samples `chosen` with each size as 0 and as 1."""
         return self.with_sizes(chosen, [{slot: size} for slot in self.slots for size in _FEWEST])
 
+    def beyond_launches(self, at: int) -> Iterator[Case]:
+        """The sample with the number `at`, with each size in turn beyond what a CUDA kernel may be launched with."""
+        widths = {tensor.element_size() for tensor in derive.tensors(self._given[at].arguments)} or {1}
+        for slot in self.slots:
+            others = {other: min(other.default, _SMALL) for other in self.slots if other.default > _SMALL}
+            tried = [{**others, slot: size} for width in sorted(widths) for size in launch_sizes(width)]
+            yield from self.with_sizes([at], tried, _MOST_ELEMENTS_ON_A_GPU)
+
     def deepest(self, at: int) -> Iterator[Case]:
         """The sample with the number `at`, with so many elements that going from each to the next exceeds a stack."""
         count = max((tensor.numel() for tensor in derive.tensors(self._given[at].arguments)), default=0) or 1
         return self.with_sizes([at], [{slot: _DEEP_ELEMENTS * max(slot.default, 1) // count} for slot in self.slots])
 
-    def with_sizes(self, chosen: Sequence[int], tried: Iterable[dict[SizeSlot, int]]) -> Iterator[Case]:
-        """The samples `chosen`, with each of the sizes `tried` that change them."""
+    def with_sizes(
+        self, chosen: Sequence[int], tried: Iterable[dict[SizeSlot, int]], most_elements: int = _MOST_ELEMENTS
+    ) -> Iterator[Case]:
+        """The samples `chosen`, with each of the sizes `tried` that change them and make at most `most_elements`."""
         needed = self._given[: max(chosen, default=-1) + 1]
-        most = max([_MOST_ELEMENTS, *(elements_in(case.arguments) for case in needed)])
+        most = max([most_elements, *(elements_in(case.arguments) for case in needed)])
         for sizes in tried:
             if all(size == slot.default for slot, size in sizes.items()):
                 continue
@@ -145,7 +159,7 @@ class Resizer:
                 case = self._given[at]
                 if at >= len(made) or _shapes_of(made[at]) == _shapes_of(case.arguments):
                     continue
-                if elements_in(made[at]) <= _MOST_ELEMENTS:
+                if elements_in(made[at]) <= most_elements:
                     family = size_family(min(sizes.values()))
                     alone = [(f"{case.name}, {slot.name}", size) for slot, size in sizes.items()]
                     yield Case(f"{case.name}, {what}", family, made[at], size=alone[0] if len(alone) == 1 else None)

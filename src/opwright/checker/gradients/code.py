@@ -21,10 +21,29 @@ _BACKWARD = "torch.autograd.backward(outputs, [torch.randn_like(one) for one in 
 
 def gradient_code(subject: Subject, case: Case, names: Iterable[str]) -> str:
     """Lines that compute the gradients of the arguments `names`."""
+    lines, call, _ = _parts(subject, case, names)
+    return "\n".join([*lines, f"result = {call}", _OUTPUTS, _BACKWARD])
+
+
+def gradient_call_code(subject: Subject, case: Case, names: Iterable[str]) -> tuple[list[str], str]:
+    """Lines, and then an expression that computes the gradients of the arguments `names` each time that it is used."""
+    lines, call, paths = _parts(subject, case, names)
+    gradients = (
+        "def gradients():",
+        f"    result = {call}",
+        f"    {_OUTPUTS}",
+        "    grads = [torch.ones_like(one) for one in outputs]",
+        f"    return torch.autograd.grad(outputs, [{', '.join(paths)}], grads, allow_unused=True)",
+    )
+    return [*lines, *gradients], "gradients()"
+
+
+def _parts(subject: Subject, case: Case, names: Iterable[str]) -> tuple[list[str], str, list[str]]:
+    """The lines before the call, the call, and the variables that require a gradient."""
     *lines, call = subject.code(case).splitlines()
     paths = [
         variable(path)
         for path, tensor in tensors(case.arguments)
         if derive.has_gradient(tensor) and is_among(path, names)
     ]
-    return "\n".join([*lines, *(f"{path}.requires_grad_()" for path in paths), f"result = {call}", _OUTPUTS, _BACKWARD])
+    return [*lines, *(f"{path}.requires_grad_()" for path in paths)], call, paths

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 from pathlib import Path
@@ -50,6 +51,8 @@ def main() -> None:
         if runtime == "eager" and (device == "cpu" or torch.cuda.is_available()):
             subject = Subject(library.ops[op], built, device, job.options, Path(job.work))
             _call_first(subject, line, watch)
+            if subject.watch is not None and list(subject.watch.faults()):
+                os._exit(0)  # calls that are made one by one report it; destructors that use the GPU may fail
     line.tell({"event": "done"})
     watch.restart()
     for stream in (sys.stdout, sys.stderr):
@@ -86,6 +89,8 @@ def _call_first(subject: Subject, line: Line, watch: HangWatch) -> None:
         caller.join()
     raised = [bool(error) and _succeeds(subject, case) for error, case in zip(errors, cases, strict=True)]
     watch.stop()  # the judge may take longer to receive the results
+    if subject.watch is not None and any(fault.is_final for fault in subject.watch.faults()):
+        return  # the results cannot be read either
     for at, case in enumerate(cases):
         if raised[at]:
             line.tell({"event": "raised", **where, "name": case.name, "error": errors[at]})

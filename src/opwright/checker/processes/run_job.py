@@ -146,6 +146,7 @@ class _Process:
         forged: why its messages cannot be trusted; empty if they can.
         printed: its output since the cell began.
         log: what a tool of compute-sanitizer writes about it; None without one.
+        unusable: the fault after which it could not go on, if it has reported one.
     """
 
     def __init__(self, job: Job, name: str, watcher: Watcher, progress: _Progress) -> None:
@@ -159,6 +160,7 @@ class _Process:
         # A process after a crash has a file of its own.
         path = self._file.with_name(f"{name}-{len(progress.skip)}.log")
         self.log = ToolLog(job, path) if job.options.tool else None
+        self.unusable: Failure | None = None
 
     def run(self, environment: Mapping[str, str], python: Sequence[str]) -> Completed:
         """Run the process to its end.
@@ -197,6 +199,8 @@ class _Process:
                 self.log.begin(event)
         elif kind == "fault":
             self._progress.verdicts.keep(event["repro"])
+        elif kind == "unusable":
+            self.unusable = Failure.from_json(event["fault"])
         elif kind == "unopened":
             raise LoadError(event["message"])
         else:
@@ -279,15 +283,19 @@ def _attributed(first_call: Failure, cell: Cell) -> Failure:
     return replace(first_call, kind=Kind.RACE) if only_among_others else first_call
 
 
-def _after_death(job: Job, completed: Completed, run_once: _Process, watcher: Watcher, progress: _Progress) -> Failure:
+def _after_death(job: Job, completed: Completed, process: _Process, watcher: Watcher, progress: _Progress) -> Failure:
     """Record the step that ended the process, and return its fault; the next process skips it."""
     op, runtime, device = job.cells[len(progress.cells)]
-    step, output = progress.step.get("step", ""), "\n".join(run_once.printed)
+    step, output = progress.step.get("step", ""), "\n".join(process.printed)
     by_tool = None
-    if run_once.log is not None:
-        by_tool = run_once.log.fault()
-        output = f"{output}\n{run_once.log.text}"
-    failure = by_tool or _failure(progress.step, completed.exit_code, output, exceeded_limit_s(job, completed, output))
+    if process.log is not None:
+        by_tool = process.log.fault()
+        output = f"{output}\n{process.log.text}"
+    failure = (
+        by_tool
+        or process.unusable
+        or _failure(progress.step, completed.exit_code, output, exceeded_limit_s(job, completed, output))
+    )
     if failure.kind not in {earlier.kind for earlier in progress.crashes}:
         progress.crashes.append(failure)
         progress.verdicts.keep(failure.repro)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -22,7 +23,7 @@ from opwright.checker.processes.channel import connect
 from opwright.checker.processes.hang_watch import HangWatch
 from opwright.checker.processes.math_library import initialize_math_library
 from opwright.checker.processes.remote_judge import Line, RemoteJudge
-from opwright.checker.recorder import Emit, FirstFaultError, Recorder
+from opwright.checker.recorder import Emit, FirstFaultError, Recorder, UnusableProcessError
 from opwright.checker.subject import Subject
 from opwright.checker.verdict import Failure
 from opwright.errors import BridgeError, OpwrightError, SpecError
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from opwright.checker.verdict import Status
 
 
+# The exit code of a process in which no further step can run.
+_UNUSABLE = 1
 _LONGEST_OUTPUT = 4000  # characters of a compiler's output
 
 
@@ -76,7 +79,10 @@ def main() -> None:
             subjects[op, device] = Subject(library.ops[op], built, device, job.options, Path(job.work), judge)
             subjects[op, device].state_before_loading = before
         skip, groups = (frozenset(given.get(str(number), ())) for given in (job.skip, job.skip_groups))
-        passed = run_cell(subjects[op, device], runtime, skip, emit, groups)
+        try:
+            passed = run_cell(subjects[op, device], runtime, skip, emit, groups)
+        except UnusableProcessError:
+            os._exit(_UNUSABLE)  # destructors that use the GPU would fail, or wait for it
         if job.options.fail_fast and not passed:
             break
     _freeze_modules()
@@ -99,12 +105,14 @@ def run_cell(
     recorder = Recorder(
         *(subject.op.qualified_name, name, subject.device, emit, skip, skip_groups),
         fail_fast=subject.options.fail_fast,
+        watch=subject.watch,
     )
     emit({"event": "begin", "op": subject.op.qualified_name, "runtime": name, "device": subject.device})
     status: Status | None = None
     reason = ""
     with contextlib.suppress(FirstFaultError):
         status, reason = _run(subject, name, recorder)
+        recorder.settle()
     cell = recorder.cell(status, reason)
     emit({"event": "end", "cell": cell.to_json()})
     return cell.status != "failed"

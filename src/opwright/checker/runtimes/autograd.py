@@ -13,6 +13,7 @@ from opwright.checker.gradients.code import gradient_code
 from opwright.checker.gradients.compare import check_trial
 from opwright.checker.gradients.description import is_backward_right, is_tracked
 from opwright.checker.gradients.numeric import check_numerically, smallest_in_float64
+from opwright.checker.gradients.on_gpu import check_gradients_on_gpu
 from opwright.checker.gradients.reuse import check_reuse
 from opwright.checker.gradients.second import check_second_derivatives
 from opwright.checker.gradients.trial import Trial, with_leaves
@@ -51,6 +52,9 @@ def run(subject: Subject, recorder: Recorder) -> None:
         recorder.note(f"{', '.join(undeclared)} without a gradient: op.py does not declare it as differentiable")
     if not (is_tracked(subject, recorder, cases[0]) and is_backward_right(subject, recorder, cases)):
         return
+    check_gradients_on_gpu(subject, recorder, cases[0])
+    if recorder.has(Kind.STREAM):
+        return  # further gradients are right or wrong by chance
     for case in cases:
         check_trial(subject, recorder, Trial(case, "all gradients", tuple(subject.floating(case))))
         _check_without_recording(subject, recorder, case)

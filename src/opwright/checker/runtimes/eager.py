@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from opwright.checker.behavior.cuda_graph import check_cuda_graph
+from opwright.checker.behavior.current_stream import check_current_stream
 from opwright.checker.behavior.errors import check_errors
 from opwright.checker.behavior.forked import check_forked
 from opwright.checker.behavior.guarded_memory import check_guarded_memory
 from opwright.checker.behavior.later import check_finality, check_later
 from opwright.checker.behavior.leaks import check_memory_growth
 from opwright.checker.behavior.opcheck import check_with_opcheck
+from opwright.checker.behavior.other_gpu import check_other_gpu
 from opwright.checker.behavior.ownership import check_ownership
 from opwright.checker.behavior.process_state import check_process_state
 from opwright.checker.behavior.repetition import check_repetition
@@ -19,6 +22,7 @@ from opwright.checker.behavior.results import check_results
 from opwright.checker.behavior.threads import check_threads
 from opwright.checker.behavior.under_tool import check_under_tool
 from opwright.checker.behavior.widest import widest_variation
+from opwright.checker.kinds import Kind
 
 if TYPE_CHECKING:
     from opwright.checker.recorder import Recorder
@@ -40,9 +44,14 @@ def run(subject: Subject, recorder: Recorder) -> None:
         check_under_tool(subject, recorder)
         return
     check_process_state(subject, recorder)
+    check_current_stream(subject, recorder)
+    if recorder.has(Kind.STREAM):
+        return  # further results are right or wrong by chance
     check_ownership(subject, recorder)
     check_finality(subject, recorder, subject.samples)
     check_results(subject, recorder, subject.samples)
+    check_cuda_graph(subject, recorder)
+    check_other_gpu(subject, recorder)
     check_errors(subject, recorder)
     if not recorder.failed:
         # A fault on the simplest case would only repeat on its variations.
@@ -66,6 +75,10 @@ def _check_large(subject: Subject, recorder: Recorder) -> None:
     case, reason = subject.large()
     if reason:
         recorder.note(reason)
-    if case is not None:
-        check_results(subject, recorder, [case])
-        subject.forget(case)
+    if case is None:
+        return
+    check_results(subject, recorder, [case])
+    subject.forget(case)
+    if subject.device == "cuda":
+        del case
+        torch.cuda.empty_cache()  # the judge needs memory of the GPU too

@@ -10,13 +10,22 @@ import pytest
 from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
 from opwright.checker.processes import run_job as run_job_module
-from opwright.checker.processes.run_job import _attributed, _failure, _is_explained, _Progress, run_job
+from opwright.checker.processes.run_job import (
+    _after_death,
+    _attributed,
+    _failure,
+    _is_explained,
+    _Process,
+    _Progress,
+    run_job,
+)
 from opwright.checker.processes.served_process import ending
 from opwright.checker.processes.verdicts import Verdicts
 from opwright.checker.run_cells import PRELOADED
 from opwright.checker.verdict import Cell, Failure
 from opwright.errors import LoadError
 from opwright.toolchain.fork_server import fork_server
+from opwright.toolchain.run import Completed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -361,3 +370,14 @@ def test_a_process_that_ends_before_a_cell_begins_was_opening_the_library() -> N
     assert failure.detail.startswith("what():  Mismatch in kernel C++ signatures")
     assert failure.detail.endswith("end")
     assert len(failure.detail) < len(output)
+
+
+def test_a_fault_that_makes_a_process_unusable_is_that_of_its_step(library: Library, tmp_path: Path) -> None:
+    given = job(library, [("fine", "eager")], tmp_path)
+    progress = _Progress(Verdicts(given), given)
+    process = _Process(given, "job", Watched(), progress)
+    progress.step = {"step": "sample 1", "repro": "f(x)", "group": ""}
+    fault = Failure(Kind.GPU_FAULT, "sample 1", "f(x)", "an illegal memory access", "none")
+    process._follow({"event": "unusable", "fault": fault.to_json()})
+    found = _after_death(given, Completed("", "", 1), process, Watched(), progress)
+    assert (found, progress.crashes, progress.skip) == (fault, [fault], ["sample 1"])
