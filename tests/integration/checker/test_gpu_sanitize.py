@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from opwright.checker.verdict import Report
 
 ROOT = Path(__file__).parents[3]
-TRAPS = ROOT / "tests/packages/gpu_traps"
+TRAPS = ROOT / "tests/packages/sanitize_traps"
 # Each trap with the tool that sees its fault, and the line of cuda.cu to which the report points.
 EXPECTED = {
-    "sanitize_row_end": ("memcheck", "if (start + i <= columns)"),
-    "sanitize_warp_tail": ("racecheck", "partial[thread] = partial[thread] + partial[thread + half];"),
-    "sanitize_padding": ("initcheck", "if (at < padded)"),
-    "sanitize_early_return": ("synccheck", "__syncthreads();"),
-    "sanitize_barrier_in_branch": ("synccheck", "__syncthreads();"),
+    "row_end": ("memcheck", "if (start + i <= columns)"),
+    "warp_tail": ("racecheck", "partial[thread] = partial[thread] + partial[thread + half];"),
+    "padding": ("initcheck", "if (at < padded)"),
+    "early_return": ("synccheck", "__syncthreads();"),
+    "barrier_in_branch": ("synccheck", "__syncthreads();"),
 }
 on_a_gpu = pytest.mark.needs("cuda", "nvcc", "compute_sanitizer")
 
@@ -86,7 +86,7 @@ def test_a_plain_check_does_not_see_the_fault(name: str, monkeypatch: pytest.Mon
 def test_the_kernels_of_a_library_are_found_in_its_shared_object(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPWRIGHT_TRAP", "repaired")
     cache = Cache()
-    plan = with_lines(plan_library(library_at(TRAPS / "sanitize_padding"), cache, cuda=True))
+    plan = with_lines(plan_library(library_at(TRAPS / "padding"), cache, cuda=True))
     first, second = cuda_kernels(build_plan(plan, cache=cache).path)
     assert re.fullmatch(r"_ZN\d+_GLOBAL__N__\w+7squaresEPKfPfll", first)
     assert re.fullmatch(r"_ZN\d+_GLOBAL__N__\w+7sums_ofEPKfPfll", second)
