@@ -136,7 +136,7 @@ inline Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_
         const std::optional<Tensor> of_next_cell = to_cell;
         const Tensor dense = ready_for_products(weights);
         const Tensor recurrent = columns(dense, 0, state);
-        const bool small = is_small(batch, state, state);
+        const bool small = is_small(batch, state, 3 * state);
         const bool in_vectors = fits_vectors<T>(state, grad_0, grad_1, grad_2, grad_3, result_2, result_3);
         BackwardSteps<T> back(queue, sizes, in_vectors, input, wanted[2]);
         for (int64_t at = steps - 1; at >= 0; --at) {

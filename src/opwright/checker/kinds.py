@@ -431,7 +431,7 @@ _DIAGNOSES = {
     ),
     Kind.SYNCCHECK: Diagnosis(
         "not all threads of a block reach the same barrier",
-        "__syncthreads() is in a branch that some threads do not take, or behind their early return; or the mask of "
+        "__syncthreads() is in a branch that some threads do not take, or the mask of "
         "__syncwarp() lacks a thread that calls it",
         "move the barrier out of the branch, and let threads without work go to it too",
     ),

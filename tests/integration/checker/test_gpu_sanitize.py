@@ -27,7 +27,6 @@ EXPECTED = {
     "row_end": ("memcheck", "if (start + i <= columns)"),
     "warp_tail": ("racecheck", "partial[thread] = partial[thread] + partial[thread + half];"),
     "padding": ("initcheck", "if (at < padded)"),
-    "early_return": ("synccheck", "__syncthreads();"),
     "barrier_in_branch": ("synccheck", "__syncthreads();"),
 }
 on_a_gpu = pytest.mark.needs("cuda", "nvcc", "compute_sanitizer")

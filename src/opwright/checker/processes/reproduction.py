@@ -60,7 +60,8 @@ def _complete(cell: Cell, failure: Failure, job: Job, verdicts: Verdicts) -> Fai
         return f"torch.load({str(saved(case))!r})"
 
     lines = _LOADED.sub(load, failure.repro)
-    if failure.kind in (Kind.HANG, Kind.FORKED):  # the lines may not end either
+    # The lines may not end either; and what a tool of compute-sanitizer reports, no call shows by itself.
+    if failure.kind in (Kind.HANG, Kind.FORKED) or job.options.tool:
         return replace(failure, repro=lines)
     shows = _shows(cell, failure, lines, cases[0] if cases else None, job, verdicts)
     return replace(failure, repro=lines if shows else f"{_NOT_SHOWN}\n{lines}")

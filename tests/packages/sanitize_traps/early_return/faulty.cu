@@ -1,2 +1,0 @@
-#define FAULTY
-#include "cuda.cu"
