@@ -171,7 +171,7 @@ def main() -> None:
         subprocess.run([sys.executable, PEER, "script", scripted], check=True)
         figures = measure(folder, bundle, scripted, pictures, few, asked)
     if asked.json is not None:
-        asked.json.write_text(json.dumps({"machine": machine_record(), "rows_per_second": figures}, indent=2))
+        asked.json.write_text(json.dumps({"machine": machine_record().facts(), "rows_per_second": figures}, indent=2))
     show(figures, asked.rows)
 
 
