@@ -21,9 +21,12 @@ _synchronize = torch.cuda.synchronize
 
 # How often a clock of a GPU times a wait for an idle GPU.
 _IDLE_WAITS = 21
-# A longer wait than this many of those, and than this many seconds, means that the GPU was at work.
+# A longer wait than this many of those, than this many seconds, and than this share of the block's time, means that the
+# GPU was at work. A wait after many launches may take several times as long as one for an idle GPU: on an H100, up to
+# 90 microseconds where the others took 8.
 _IDLE_FACTOR = 3
 _LEAST_LATE_S = 10e-6
+_LEAST_LATE_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class CudaClock:
 
     No event shows when other streams end: one on the default stream does not wait for a stream that was made with
     `cudaStreamNonBlocking`, as PyTorch's are. So after the last event, the clock waits for the whole GPU. If that takes
-    longer than a wait for an idle GPU does, other streams were still at work, and the wait is part of the time.
+    much longer than a wait for an idle GPU does, other streams were still at work, and the wait is part of the time.
 
     Args:
         flushed: memory that is overwritten before each block, so that the GPU's cache holds nothing else.
@@ -102,8 +105,10 @@ class CudaClock:
         self._last.record(stream)
         processor = _processor_ns() - processor
         waited = self._wait()
-        late = waited - self._idle_s if waited > max(_IDLE_FACTOR * self._idle_s, _LEAST_LATE_S) else 0.0
-        return Elapsed(float(self._first.elapsed_time(self._last)) / 1e3 + late, processor / 1e9, host / 1e9, late)
+        wall = float(self._first.elapsed_time(self._last)) / 1e3
+        is_late = waited > max(_IDLE_FACTOR * self._idle_s, _LEAST_LATE_S, _LEAST_LATE_SHARE * wall)
+        late = waited - self._idle_s if is_late else 0.0
+        return Elapsed(wall + late, processor / 1e9, host / 1e9, late)
 
     def _wait(self) -> float:
         """How long a wait for all streams takes after the last event, in seconds."""

@@ -114,6 +114,11 @@ class Timing:
         return bool(self.late_times) and statistics.median(self.late_times) > 0
 
     @property
+    def is_launching(self) -> bool:
+        """Whether, on a GPU, calls take half of their time to return: their launches take the time, not their work."""
+        return self.host is not None and self.host.median >= self.median / 2
+
+    @property
     def processors(self) -> float | None:
         """The number of busy processors: processor time divided by wall time, the median over the rounds."""
         if not self.processor_times:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # A copy writes as much as it reads, which on most processors moves 1.5 times its bytes, while an operator may only
 # read; a better matrix product than PyTorch's saves about as much. Neither is twice as fast.
 _LEAST = 0.5
-# A shorter floor is mostly the cost of a PyTorch call, and an operator's call may cost less.
+# A shorter floor is mostly the cost of a PyTorch call, and an operator's call may cost less; as on a GPU the launches.
 _JUDGED_S = 20e-6
 # The number of elements that are changed one by one, to see whether the reference depends on them.
 _CHANGED = 16
@@ -42,7 +42,7 @@ def too_fast(subject: Subject, direction: Direction, floor: FloorRow, timing: Ti
     may use more threads than the floor. A floor that its author did not state counts only what the reference is seen
     to read.
     """
-    if of_floor.median < _JUDGED_S:
+    if of_floor.median < _JUDGED_S or of_floor.is_launching:
         return ""
     found = ratio_to_floor(timing, of_floor, with_processor=subject.device == "cpu")
     if found >= _LEAST or (not floor.is_stated and found >= _LEAST * _share_needed(subject, direction)):

@@ -59,9 +59,9 @@ def test_every_dtype_has_its_kernels_and_one_that_moves_vectors(built: Path) -> 
     for kernel in ("7forward", "8backward", "12side_by_side"):
         for variant in (*VARIANTS, *HALF_VARIANTS):
             assert f"_ZN4lltm3gpu{kernel}{variant}".encode() in content
-    for kernel in ("10small_step", "11sum_of_rows"):
-        for variant in ("IfEE", "IdEE", "IN3c104HalfEE", "IN3c108BFloat16EE"):
-            assert f"_ZN4lltm3gpu{kernel}{variant}".encode() in content
+    for number in ("f", "d", "N3c104HalfE", "N3c108BFloat16E"):
+        for kernel in ("11sum_of_rowsI{}E", "14small_productsI{}E", "10small_stepI{}Li4EE", "10small_stepI{}Li16EE"):
+            assert f"_ZN4lltm3gpu{kernel.format(number)}".encode() in content
 
 
 @pytest.mark.needs("nvcc")

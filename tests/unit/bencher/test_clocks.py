@@ -107,6 +107,17 @@ def test_a_block_that_the_current_stream_does_not_wait_for_is_timed_to_its_end(g
     assert (elapsed.wall, elapsed.late) == pytest.approx((110e-6, 0))
 
 
+def test_a_wait_that_is_short_beside_the_block_is_no_work_aside(gpu: SimulatedGpu) -> None:
+    def mostly_joined(aside: int) -> None:
+        gpu.launch(100_000 + aside, aside=True)
+        gpu.launch(100_000)
+
+    short = clock_of("cuda").elapsed(lambda: mostly_joined(20_000))
+    long = clock_of("cuda").elapsed(lambda: mostly_joined(80_000))
+    assert short.late == 0
+    assert long.late > 70e-6
+
+
 def test_the_cache_is_flushed_before_a_block_and_not_within_its_time(gpu: SimulatedGpu) -> None:
     class Flushed:
         def zero_(self) -> None:

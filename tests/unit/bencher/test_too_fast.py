@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,14 @@ def test_less_than_half_of_the_floor_is_an_error(make_subject: MakeSubject) -> N
 
 def test_a_floor_that_is_mostly_a_call_is_not_compared(make_subject: MakeSubject) -> None:
     assert reason(make_subject(ADDED), timing(1e-6), timing(19e-6)) == ""
+
+
+def test_a_floor_whose_launches_take_the_time_is_not_compared(make_subject: MakeSubject) -> None:
+    def on_gpu(host: float) -> Timing:
+        return dataclasses.replace(timing(4e-5), host_times=(host,) * 9)
+
+    assert reason(make_subject(ADDED), timing(1e-5), on_gpu(2.5e-5)) == ""
+    assert "faster than the floor" in reason(make_subject(ADDED), timing(1e-5), on_gpu(1e-5))
 
 
 def test_most_rounds_have_to_be_faster_than_the_floor() -> None:

@@ -80,7 +80,8 @@ at::Tensor prepared(const std::string& what, const at::Tensor& picture, const Im
         refuse_input(what,
                      "it has too many pixels once its shorter side is brought to " + std::to_string(recipe.resize));
     return within_memory(what, [&] {
-        at::Tensor values = picture.permute({2, 0, 1}).unsqueeze(0).to(at::kFloat).div(255).contiguous();
+        // Channel by channel while they are bytes: to move floats takes ten times as long.
+        at::Tensor values = picture.permute({2, 0, 1}).unsqueeze(0).contiguous().to(at::kFloat).div_(255);
         values = at::_upsample_bilinear2d_aa(values, size, false);
         const int64_t top = margin(size[0], recipe.crop_height), left = margin(size[1], recipe.crop_width);
         values = values.narrow(2, top, recipe.crop_height).narrow(3, left, recipe.crop_width);
