@@ -6,6 +6,8 @@ import ctypes
 import re
 
 _NAME = re.compile(r"\b_Z\w+")
+# The namespace in which nvcc puts what is local to a file.
+_OF_FILE = re.compile(r"\b_INTERNAL_[0-9a-f]{8}_\w+::")
 
 
 def demangled(text: str) -> str:
@@ -21,6 +23,6 @@ def _demangled(name: str) -> str:
     if not found:
         return name
     try:
-        return ctypes.string_at(found).decode(errors="replace")
+        return _OF_FILE.sub("", ctypes.string_at(found).decode(errors="replace"))
     finally:
         ctypes.CDLL(None).free(ctypes.c_void_p(found))

@@ -77,6 +77,22 @@ BARRIER = """\
 =========     Device Frame: _Z4meanPi+0xe40 in /ops/mine/cuda.cu:60
 =========
 """
+# As release 2025.3.1 writes them of libraries that nvcc 13.0 compiled, on an H100.
+RACE_OF_A_WARP = """\
+========= Warning: Race reported between Write access at \
+_ZN43_INTERNAL_a5bddfe1_9_faulty_cu_41218a75_95345_GLOBAL__N__a5bddfe1_9_faulty_cu_41218a75_95316add_up_in_a_warpEPVfi\
++0xc10 in /ops/mine/cuda.cu:22
+=========     and Read access at \
+_ZN43_INTERNAL_a5bddfe1_9_faulty_cu_41218a75_95345_GLOBAL__N__a5bddfe1_9_faulty_cu_41218a75_95316add_up_in_a_warpEPVfi\
++0xc20 in /ops/mine/cuda.cu:22 [372 hazards]
+=========\x20
+"""
+BARRIER_OF_A_WARP = """\
+========= Barrier error detected. Divergent thread(s) in warp.
+=========     at _ZN46_GLOBAL__N__15ee61db_9_faulty_cu_f7d0e533_10855mixedEPKfPfl+0x1f0 in /ops/mine/cuda.cu:29
+=========     by thread (64,0,0) in block (1,0,0)
+=========\x20
+"""
 
 
 def only(text: str) -> ToolReport:
@@ -134,6 +150,20 @@ def only(text: str) -> ToolReport:
             ),
         ),
         (
+            RACE_OF_A_WARP,
+            (
+                "Warning: Race reported between write at cuda.cu:22 and read at cuda.cu:22, in the kernel "
+                "(anonymous namespace)::add_up_in_a_warp(float volatile*, int)"
+            ),
+        ),
+        (
+            BARRIER_OF_A_WARP,
+            (
+                "Barrier error detected. Divergent thread(s) in warp at cuda.cu:29, in the kernel "
+                "(anonymous namespace)::mixed(float const*, float*, long), thread (64,0,0) of block (1,0,0)"
+            ),
+        ),
+        (
             BARRIER,
             (
                 "Barrier error detected. Divergent thread(s) in block at cuda.cu:42, in the kernel mean(int*), "
@@ -141,7 +171,7 @@ def only(text: str) -> ToolReport:
             ),
         ),
     ],
-    ids=["memcheck", "misaligned", "of 2021", "call", "race", "hazard", "initcheck", "synccheck"],
+    ids=["memcheck", "misaligned", "of 2021", "call", "race", "hazard", "initcheck", "warp race", "warp", "synccheck"],
 )
 def test_a_report_says_what_where_and_by_whom(text: str, line: str) -> None:
     assert shown(only(text), ROOT) == line
@@ -207,7 +237,7 @@ def test_what_the_tool_could_not_do_is_told() -> None:
     assert len(reports(written.encode())) == 1
 
 
-@pytest.mark.parametrize("text", [OUT_OF_BOUNDS, MISALIGNED, OLD, FAILED_CALL, RACE, UNINITIALIZED, BARRIER])
+@pytest.mark.parametrize("text", [OUT_OF_BOUNDS, MISALIGNED, OLD, FAILED_CALL, RACE_OF_A_WARP, UNINITIALIZED, BARRIER])
 def test_half_a_report_is_read_as_far_as_it_goes(text: str) -> None:
     for size in range(len(text)):
         assert len(reports(text.encode()[:size])) <= 1
