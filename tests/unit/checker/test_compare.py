@@ -13,6 +13,7 @@ from opwright.spec.expected import expected_results
 
 if TYPE_CHECKING:
     from opwright.checker.subject import Subject
+    from opwright.checker.verdict import Failure
     from tests.unit.checker.conftest import MakeSubject
 
 SCALED = """
@@ -200,11 +201,19 @@ def test_a_reference_that_takes_no_float64_or_looks_at_bytes_speaks_for_itself(m
         assert wanted.precise[0] is wanted.own[0] or torch.equal(wanted.precise[0], wanted.own[0])
 
 
-@pytest.mark.parametrize(("factor", "is_noticed"), [(1.01, False), (0.0, True)])
-def test_of_a_large_call_only_gross_errors_count_because_its_rounding_is_not_known(
-    scaled: Subject, factor: float, *, is_noticed: bool
-) -> None:
+def _fault_of_a_large_call(scaled: Subject, factor: float, device: str) -> Failure | None:
     given = case(Family.FAR, 4)
+    given = replace(given, arguments={name: one.to(device) for name, one in given.arguments.items()})
     wanted = replace(expected_results(scaled.op, given.fresh), nearby=None)
-    fault = fault_of(scaled.op, given, wanted, [2 * factor * given.arguments["x"]])
-    assert (fault is not None) == is_noticed
+    return fault_of(scaled.op, given, wanted, [2 * factor * given.arguments["x"]])
+
+
+@pytest.mark.parametrize("factor", [1.01, 0.0])
+def test_of_a_large_call_every_error_counts(scaled: Subject, factor: float) -> None:
+    assert _fault_of_a_large_call(scaled, factor, "cpu") is not None
+
+
+@pytest.mark.needs("cuda")
+@pytest.mark.parametrize(("factor", "is_noticed"), [(1.01, False), (0.0, True)])
+def test_of_a_large_call_on_a_gpu_only_gross_errors_count(scaled: Subject, factor: float, *, is_noticed: bool) -> None:
+    assert (_fault_of_a_large_call(scaled, factor, "cuda") is not None) == is_noticed

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from opwright.scale.facts.bundle_facts import BundleFacts
 
 _MANIFEST = "manifest.json"
+# Python 3.10 and 3.11 have it in later patches only; Python 3.14 has it by default.
+_FILTER: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class TravellingBundle:
         with tempfile.TemporaryDirectory(dir=copy.parent) as holder:
             draft = Path(holder) / "bundle"
             with tarfile.open(fileobj=io.BytesIO(ray.get(self.packed))) as archive:
-                archive.extractall(draft, filter="data")
+                archive.extractall(draft, **_FILTER)  # noqa: S202  with the filter, where Python has it
             draft.rename(copy)
 
 
