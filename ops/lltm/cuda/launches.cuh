@@ -58,7 +58,7 @@ void launch_small(const Queue& queue, const SmallStep<T>& job) {
                         static_cast<unsigned>(divided_up(job.batch, tile_rows)));
         queue.launch(kernel, {grid, dim3(threads_per_tile)}, job);
     };
-    // The larger tiles load each number less often, the smaller ones keep more multiprocessors busy.
+    // The larger tiles load each number less often, the smaller ones keep more multiprocessors busy. An estimate.
     constexpr int64_t few_tiles = 64;
     if (divided_up(job.state, 16) * divided_up(job.batch, tile_rows) >= few_tiles) {
         launch(small_step<T, 16>, 16);
@@ -67,7 +67,7 @@ void launch_small(const Queue& queue, const SmallStep<T>& job) {
     }
 }
 
-// Above this, PyTorch's products of a step's gradients are faster.
+// An estimate of where PyTorch's products of a step's gradients become faster.
 inline bool has_small_products(int64_t batch, int64_t features, int64_t state) {
     return is_small(batch, state, state + features) && 3 * state * (state + features) <= 1 << 18;
 }

@@ -16,7 +16,7 @@
 
 namespace lltm::gpu {
 
-// An input of at most so many columns is multiplied in each step.
+// An input of at most this many columns is multiplied in each step. An estimate.
 constexpr int64_t few_features = 64;
 
 template <class T>

@@ -8,8 +8,8 @@
 
 namespace lltm::gpu {
 
-// Above this, PyTorch's product and a kernel after it are faster: the tiles fill the GPU more than once, or take longer
-// than PyTorch's.
+// An estimate of where PyTorch's product and a kernel after it become faster: the tiles fill the GPU more than once, or
+// are deep. On an H100, 64 rows of 512 elements take 13 microseconds at a depth of 512, and the two kernels took 16.
 inline bool is_small(int64_t batch, int64_t state, int64_t depth) {
     return batch * state <= 1 << 16 && depth <= 1024;
 }

@@ -34,7 +34,7 @@ _MOST_KERNELS = 1000
 
 
 def with_lines(plan: Plan) -> Plan:
-    """`plan`, with CUDA sources that tell the file and the line of an instruction; they are optimized as ever."""
+    """`plan`, with line information in its CUDA code, which is still optimized."""
     return replace(plan, cuda_cflags=(*plan.cuda_cflags, "-lineinfo"))
 
 
@@ -59,7 +59,7 @@ def command(tool: str, log: Path, kernels: Sequence[str]) -> list[str]:
         *("--demangle", "no", "--strip-paths", "no", "--num-callers-host", str(_MOST_FRAMES)),
         *("--show-backtrace", "yes" if is_memcheck else "device"),
         *(("--padding", str(PADDING), "--report-api-errors", "explicit") if is_memcheck else ()),
-        # What a copy to the processor reads is no fault of a kernel: the check itself copies whole tensors.
+        # The check itself copies whole tensors to the CPU, with memory that the operator may leave uninitialized.
         *(("--check-api-memory-access", "no") if tool == "initcheck" else ()),
         *(word for name in watched for word in ("--kernel-name", f"kne={name}")),
     ]

@@ -36,7 +36,7 @@ PRELOADED = (
 )
 
 
-# Under a tool of compute-sanitizer, a step may take so many times as long.
+# A step may take this many times as long under a tool of compute-sanitizer.
 _SLOWER_UNDER_A_TOOL = 4
 
 

@@ -14,7 +14,7 @@ STEPS, INPUTS, STATE = 6, 32, 64
 
 
 class Convolutions(nn.Module):
-    """Two convolutions, with sums of so many products that TF32 would show."""
+    """Two convolutions with long sums, so that products in TF32 would change the results."""
 
     def __init__(self) -> None:
         super().__init__()

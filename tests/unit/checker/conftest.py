@@ -11,9 +11,31 @@ from opwright.checker.subject import Subject
 from opwright.loader.open import open_library
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from opwright.checker.verdict import Cell
     from tests.unit.conftest import Describe
+
+
+class RecordingWatcher:
+    """A watcher that keeps what it receives."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[str, str, str]] = []
+        self.ended: list[Cell] = []
+        self.cases: list[str] = []
+
+    def start(self, cells: Sequence[tuple[str, str, str]]) -> None: ...
+
+    def begin(self, op: str, runtime: str, device: str) -> None:
+        self.begun.append((op, runtime, device))
+
+    def case(self, text: str) -> None:
+        self.cases.append(text)
+
+    def end(self, cell: Cell) -> None:
+        self.ended.append(cell)
 
 
 class MakeSubject(Protocol):

@@ -1,4 +1,4 @@
-"""A cell under several tools. A script stands in for compute-sanitizer, and the operator writes the reports itself."""
+"""A cell that runs under several tools: a script replaces compute-sanitizer, and the operator writes the reports."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from opwright.checker.job import Job, Options
 from opwright.checker.kinds import Kind
 from opwright.checker.run_under_tools import _merged, run_under_tools
 from opwright.checker.verdict import Cell, Failure
+from tests.unit.checker.conftest import RecordingWatcher
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.unit.conftest import Describe
 
 # As compute-sanitizer does, it ends with the exit code of the program that it runs.
@@ -56,34 +55,14 @@ def _(make):
 ENVIRONMENT = {"SETTING": "1"}
 
 
-class Watched:
-    """A watcher that writes down what it is told."""
-
-    def __init__(self) -> None:
-        self.begun: list[tuple[str, str, str]] = []
-        self.ended: list[Cell] = []
-        self.cases: list[str] = []
-
-    def start(self, cells: Sequence[tuple[str, str, str]]) -> None: ...
-
-    def begin(self, op: str, runtime: str, device: str) -> None:
-        self.begun.append((op, runtime, device))
-
-    def case(self, text: str) -> None:
-        self.cases.append(text)
-
-    def end(self, cell: Cell) -> None:
-        self.ended.append(cell)
-
-
 @pytest.fixture(scope="module")
-def ran(describe: Describe, tmp_path_factory: pytest.TempPathFactory) -> tuple[Watched, Cell]:
+def ran(describe: Describe, tmp_path_factory: pytest.TempPathFactory) -> tuple[RecordingWatcher, Cell]:
     library = describe(OPERATOR)
     home = tmp_path_factory.mktemp("cuda")
     (home / "bin").mkdir()
     (home / "bin/compute-sanitizer").write_text(PROGRAM)
     (home / "bin/compute-sanitizer").chmod(0o755)
-    watched = Watched()
+    watched = RecordingWatcher()
     job = Job(
         namespace=library.namespace,
         path=str(library.root / "op.py"),
@@ -97,7 +76,7 @@ def ran(describe: Describe, tmp_path_factory: pytest.TempPathFactory) -> tuple[W
         return watched, run_under_tools(job, ("racecheck", "memcheck", "initcheck", "synccheck"), ENVIRONMENT, watched)
 
 
-def test_several_runs_are_one_cell(ran: tuple[Watched, Cell]) -> None:
+def test_several_runs_are_one_cell(ran: tuple[RecordingWatcher, Cell]) -> None:
     watched, cell = ran
     assert watched.begun == [(cell.op, "eager", "cpu")]
     assert watched.ended == [cell]
@@ -105,7 +84,7 @@ def test_several_runs_are_one_cell(ran: tuple[Watched, Cell]) -> None:
     assert cell.status == "failed"
 
 
-def test_each_report_is_a_fault_of_its_kind_in_the_step_in_which_it_came(ran: tuple[Watched, Cell]) -> None:
+def test_each_report_is_a_fault_of_its_kind_in_the_step_in_which_it_came(ran: tuple[RecordingWatcher, Cell]) -> None:
     found = {failure.kind: failure for failure in ran[1].failures}
     assert found[Kind.RACECHECK].got.startswith("Error: a race at /ops/mine/cuda.cu:31, in the kernel work(float*)")
     # A process that ends at a report is not started again.
@@ -117,12 +96,12 @@ def test_each_report_is_a_fault_of_its_kind_in_the_step_in_which_it_came(ran: tu
         assert "careless(" in failure.repro
 
 
-def test_an_error_without_a_report_is_a_fault_too(ran: tuple[Watched, Cell]) -> None:
+def test_an_error_without_a_report_is_a_fault_too(ran: tuple[RecordingWatcher, Cell]) -> None:
     failure = {failure.kind: failure for failure in ran[1].failures}[Kind.RAISES]
     assert failure.got == "RuntimeError: the GPU is lost"
 
 
-def test_what_was_left_out_is_said(ran: tuple[Watched, Cell]) -> None:
+def test_what_was_left_out_is_said(ran: tuple[RecordingWatcher, Cell]) -> None:
     assert ran[1].reason.count("under compute-sanitizer, the samples and 6 of ") == 1
     assert "the other steps of eager mode were left out" in ran[1].reason
 

@@ -268,7 +268,7 @@ def _faked(mode: FakeTensorMode, values: Any, device: str = "") -> Any:
 
 def _is_affordable_with_numbers(op: Op, arguments: dict[str, Any], most_elements: int) -> bool:
     """Whether a run with numbers is affordable, which ends before it makes a large tensor."""
-    # Not on a GPU, where an invalid index is no error but the end of all work.
+    # On the CPU, because an invalid index on a GPU raises no error, and no later call of the process works.
     given = pytree.tree_map_only(
         Tensor, lambda one: one.clone() if one.is_meta else one.to("cpu", copy=True), arguments
     )

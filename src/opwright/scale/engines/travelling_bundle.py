@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from opwright.scale.facts.bundle_facts import BundleFacts
 
 _MANIFEST = "manifest.json"
-# Python 3.10 and 3.11 have it in later patches only; Python 3.14 has it by default.
-_FILTER: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,10 @@ class TravellingBundle:
         with tempfile.TemporaryDirectory(dir=copy.parent) as holder:
             draft = Path(holder) / "bundle"
             with tarfile.open(fileobj=io.BytesIO(ray.get(self.packed))) as archive:
-                archive.extractall(draft, **_FILTER)  # noqa: S202  with the filter, where Python has it
+                # The first patch releases of Python 3.10 and 3.11 have no filters.
+                archive.extraction_filter = getattr(tarfile, "data_filter", None)
+                for member in archive:
+                    archive.extract(member, draft)
             draft.rename(copy)
 
 

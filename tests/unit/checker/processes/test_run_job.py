@@ -26,9 +26,9 @@ from opwright.checker.verdict import Cell, Failure
 from opwright.errors import LoadError
 from opwright.toolchain.fork_server import fork_server
 from opwright.toolchain.run import Completed
+from tests.unit.checker.conftest import RecordingWatcher
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from opwright.spec import Library
@@ -103,26 +103,6 @@ def _(make):
 """
 
 
-class Watched:
-    """A watcher that writes down what it is told."""
-
-    def __init__(self) -> None:
-        self.begun: list[tuple[str, str, str]] = []
-        self.ended: list[Cell] = []
-        self.cases: list[str] = []
-
-    def start(self, cells: Sequence[tuple[str, str, str]]) -> None: ...
-
-    def begin(self, op: str, runtime: str, device: str) -> None:
-        self.begun.append((op, runtime, device))
-
-    def case(self, text: str) -> None:
-        self.cases.append(text)
-
-    def end(self, cell: Cell) -> None:
-        self.ended.append(cell)
-
-
 def job(library: Library, cells: list[tuple[str, str]], work: Path, **changed: Any) -> Job:
     given: dict[str, Any] = {
         "namespace": library.namespace,
@@ -141,14 +121,16 @@ def library(describe: Describe) -> Library:
 
 
 @pytest.fixture(scope="module")
-def ran(library: Library, tmp_path_factory: pytest.TempPathFactory) -> tuple[Watched, dict[tuple[str, str], Cell]]:
-    watched = Watched()
+def ran(
+    library: Library, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[RecordingWatcher, dict[tuple[str, str], Cell]]:
+    watched = RecordingWatcher()
     cells = run_job(job(library, CELLS, tmp_path_factory.mktemp("work")), "job", WORKER, watched)
     assert cells == watched.ended
     return watched, dict(zip(CELLS, cells, strict=True))
 
 
-Ran = tuple[Watched, dict[tuple[str, str], "Cell"]]
+Ran = tuple[RecordingWatcher, dict[tuple[str, str], "Cell"]]
 
 
 def test_every_cell_comes_out_in_its_place_whatever_its_neighbours_did(ran: Ran, library: Library) -> None:
@@ -197,7 +179,7 @@ def test_an_exit_code_is_named(ran: Ran) -> None:
 
 def test_what_does_not_end_is_a_hang_and_where_it_stands_is_told(library: Library, tmp_path: Path) -> None:
     waiting = job(library, [("endless", "script")], tmp_path, step_limit_s=4.0)
-    (cell,) = run_job(waiting, "job", WORKER, Watched())
+    (cell,) = run_job(waiting, "job", WORKER, RecordingWatcher())
     (failure,) = cell.failures
     assert failure.kind is Kind.HANG
     assert failure.got == "not finished after 4 s"
@@ -207,7 +189,7 @@ def test_what_does_not_end_is_a_hang_and_where_it_stands_is_told(library: Librar
 def test_after_a_hang_steps_have_less_time(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_job_module, "_AFTER_A_HANG_S", 3.0)
     waiting = job(library, [("endless", "script"), ("endless", "trace")], tmp_path, step_limit_s=4.0)
-    cells = run_job(waiting, "job", WORKER, Watched())
+    cells = run_job(waiting, "job", WORKER, RecordingWatcher())
     assert [cell.failures[0].got for cell in cells] == ["not finished after 4 s", "not finished after 3 s"]
 
 
@@ -238,7 +220,7 @@ def _(make):
     yield make.randn(4)
     yield make.randn(5)
 """)
-    (cell,) = run_job(job(library, [("dies", "script")], tmp_path), "job", WORKER, Watched())
+    (cell,) = run_job(job(library, [("dies", "script")], tmp_path), "job", WORKER, RecordingWatcher())
     assert cell.status == "failed"
     assert [failure.kind for failure in cell.failures] == [Kind.CRASH]
 
@@ -261,7 +243,7 @@ def _(x):
 def _(make):
     yield make.randn(4, 5)
 """)
-    watched = Watched()
+    watched = RecordingWatcher()
     with fork_server(PRELOADED) as python:
         (cell,) = run_job(job(library, [("dies_often", "eager")], tmp_path), "job", WORKER, watched, python)
     assert cell.status == "failed"
@@ -297,7 +279,7 @@ def test_a_cell_is_given_up_when_no_group_explains_its_crashes(
 def test_a_library_that_does_not_open_is_told(library: Library, tmp_path: Path) -> None:
     refused = job(library, [("fine", "trace")], tmp_path, namespace="another")
     with pytest.raises(LoadError, match=r"describes the library 'described_\w+', and 'another' is to be checked"):
-        run_job(refused, "job", WORKER, Watched())
+        run_job(refused, "job", WORKER, RecordingWatcher())
 
 
 def test_an_error_of_pytorch_while_the_library_opens_is_told(describe: Describe, tmp_path: Path) -> None:
@@ -317,7 +299,7 @@ if "RUNS_OPERATORS" in os.environ:
     torch.library.register_vmap = refuse
 """)
     with pytest.raises(LoadError, match="RuntimeError: PyTorch does not like it\nTraceback"):
-        run_job(job(library, [("f", "trace")], tmp_path), "job", WORKER, Watched())
+        run_job(job(library, [("f", "trace")], tmp_path), "job", WORKER, RecordingWatcher())
 
 
 @pytest.mark.parametrize(
@@ -375,9 +357,9 @@ def test_a_process_that_ends_before_a_cell_begins_was_opening_the_library() -> N
 def test_a_fault_that_makes_a_process_unusable_is_that_of_its_step(library: Library, tmp_path: Path) -> None:
     given = job(library, [("fine", "eager")], tmp_path)
     progress = _Progress(Verdicts(given), given)
-    process = _Process(given, "job", Watched(), progress)
+    process = _Process(given, "job", RecordingWatcher(), progress)
     progress.step = {"step": "sample 1", "repro": "f(x)", "group": ""}
     fault = Failure(Kind.GPU_FAULT, "sample 1", "f(x)", "an illegal memory access", "none")
     process._follow({"event": "unusable", "fault": fault.to_json()})
-    found = _after_death(given, Completed("", "", 1), process, Watched(), progress)
+    found = _after_death(given, Completed("", "", 1), process, RecordingWatcher(), progress)
     assert (found, progress.crashes, progress.skip) == (fault, [fault], ["sample 1"])
