@@ -136,6 +136,8 @@ inline Gradients sequence_with_gates_backward(const std::optional<Tensor>& grad_
         const std::optional<Tensor> of_next_cell = to_cell;
         const Tensor dense = ready_for_products(weights);
         const Tensor recurrent = columns(dense, 0, state);
+        // Deeper products take longer than PyTorch's: with 64 rows and a state of 512, an H100 took 3.6 ms instead
+        // of 2.7.
         const bool small = is_small(batch, state, 3 * state);
         const bool in_vectors = fits_vectors<T>(state, grad_0, grad_1, grad_2, grad_3, result_2, result_3);
         BackwardSteps<T> back(queue, sizes, in_vectors, input, wanted[2]);
